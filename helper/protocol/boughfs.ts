@@ -70,12 +70,7 @@ export interface ConflictSide {
 export interface Conflict {
   readonly path: WirePath;
   readonly reason:
-    | 'both-changed'
-    | 'added-in-both'
-    | 'deleted-in-parent'
-    | 'changed-in-parent'
-    | 'type'
-    | 'parent-missing';
+    'both-changed' | 'added-in-both' | 'deleted-in-parent' | 'changed-in-parent' | 'type' | 'parent-missing';
   readonly base: ConflictSide;
   readonly ours: ConflictSide;
   readonly theirs: ConflictSide;

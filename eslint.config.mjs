@@ -36,6 +36,7 @@ export default tseslint.config(
       globals: {
         process: 'readonly',
         console: 'readonly',
+        performance: 'readonly',
         Buffer: 'readonly',
         URL: 'readonly',
         setTimeout: 'readonly',

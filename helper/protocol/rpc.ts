@@ -43,6 +43,9 @@ export interface Branch extends Omit<BranchInfo, 'state'> {
   readonly machine: MachineKind;
   readonly terminal?: string;
   readonly exitCode: number | null;
+  /** Why it is failed, or stopped without having ended by itself; null otherwise. */
+  readonly note: string | null;
+  /** Changed paths; null when they could not be counted. */
   readonly changes: number | null;
   readonly checks: CheckRun | null;
   /** Paths that a sibling changed as well. */
@@ -76,6 +79,10 @@ export interface DoctorCheck {
   readonly fix: string;
 }
 
+/**
+ * Any of them may carry LSP's `workDoneToken` beside its own params: its progress then comes as `$/progress` from one second on.
+ * Clients that said `window.workDoneProgress` in `initialize` get a progress of the helper's own for what takes longer.
+ */
 export interface Requests {
   'bough/hello': [{ readonly client: string }, { readonly version: string; readonly pid: number }];
   /** Opens the store of a folder (made at first use) and keeps it open; safe to call again. */
@@ -91,6 +98,8 @@ export interface Requests {
       readonly hint?: string;
       readonly name?: string;
       readonly network?: boolean;
+      /** `process` unless said; `microvm` is E_NO_MICROVM where it cannot run. */
+      readonly machine?: MachineKind;
       readonly rows?: number;
       readonly columns?: number;
     },
@@ -153,7 +162,12 @@ export interface Requests {
       readonly git?: { readonly message: string };
       readonly operation?: string;
     },
-    CommitResult & { readonly merged: readonly WirePath[]; readonly gitCommit: string | null },
+    CommitResult & {
+      readonly merged: readonly WirePath[];
+      readonly gitCommit: string | null;
+      /** The files are committed, git's commit was asked for and failed: git's words. */
+      readonly gitProblem: string | null;
+    },
   ];
   'bough/undo': [
     { readonly folder: string; readonly commit?: string },
@@ -165,9 +179,18 @@ export interface Requests {
   'bough/rename': [{ readonly branch: string; readonly name: string }, Branch];
   /** Mounts the branch (if it is not) and says where. */
   'bough/mount': [{ readonly branch: string }, { readonly folder: string }];
+  /**
+   * Attaches to the branch's terminal: from then on this client gets its data and exit. Of an agent that has ended only the
+   * replay comes (`running: false`); with `shell` a shell is started in the branch then.
+   */
   'bough/terminal/open': [
-    { readonly branch: string; readonly rows: number; readonly columns: number },
-    { readonly terminal: string; readonly replay: string },
+    { readonly branch: string; readonly rows: number; readonly columns: number; readonly shell?: boolean },
+    {
+      readonly terminal: string;
+      readonly replay: string;
+      readonly running: boolean;
+      readonly exitCode: number | null;
+    },
   ];
   'bough/terminal/input': [{ readonly terminal: string; readonly data: string }, Record<string, never>];
   'bough/terminal/resize': [
@@ -178,6 +201,7 @@ export interface Requests {
   /** Removes what crashed runs left and nothing else. */
   'bough/gc': [Record<string, never>, { readonly mounts: number; readonly processes: number; readonly files: number }];
   'bough/audit': [{ readonly folder: string; readonly limit?: number }, { readonly lines: readonly string[] }];
+  /** Stops all agents, unmounts, and ends the helper. Branches stay; their mounts come back with the next start. */
   'bough/shutdown': [Record<string, never>, Record<string, never>];
 }
 

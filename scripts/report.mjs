@@ -46,8 +46,14 @@ export class Steps {
     const started = performance.now();
     let notes = '';
     // The person sees at once what is being waited for; on a terminal the line is then completed in place.
-    if (process.stdout.isTTY) process.stdout.write(`${number}. ${title} …`);
+    const show = () => {
+      const waited = performance.now() - started;
+      process.stdout.write(`\r\x1b[K${number}. ${title} …${waited < 1000 ? '' : ` ${duration(waited)}`}`);
+    };
+    const ticking = process.stdout.isTTY ? setInterval(show, 500) : undefined;
+    if (ticking) show();
     const end = (/** @type {string} */ word) => {
+      clearInterval(ticking);
       const line = `${number}. ${title}: ${word}${notes} (${duration(performance.now() - started)})`;
       process.stdout.write(process.stdout.isTTY ? `\r\x1b[K${line}\n` : `${line}\n`);
     };

@@ -22,9 +22,9 @@ inline constexpr NodeId kRootNode = 1;
 inline constexpr NodeId kNoNode = 0;  // as a folder's entry: a whiteout
 inline constexpr NodeId kFirstNewNode = 1ULL << 62;
 
-using BranchId = std::string;       // "b" + 10 base32 characters; the base is "base"
-using Epoch = std::uint64_t;        // counts branch points in a store; never reused
-using ObjectId = std::uint64_t;     // a file in the store that holds one file's data; never reused
+using BranchId = std::string;    // "b" + 10 base32 characters; the base is "base"
+using Epoch = std::uint64_t;     // counts branch points in a store; never reused
+using ObjectId = std::uint64_t;  // a file in the store that holds one file's data; never reused
 
 enum class Kind : std::uint8_t { File, Directory, Symlink, Fifo, Socket, CharDevice, BlockDevice };
 
@@ -59,14 +59,19 @@ using Entries = PersistentMap<std::string, NodeId>;  // kNoNode: whiteout
 /// `epoch`; to every other tree it is frozen and a write copies it first (copy-up).
 struct Content {
   enum class Where : std::uint8_t { Nothing, Base, Object } where = Where::Nothing;
-  BaseRef base;        // where == Base
-  ObjectId object = 0; // where == Object
-  Epoch epoch = 0;     // where == Object
-  bool operator==(const Content&) const = default;
+  BaseRef base;         // where == Base
+  ObjectId object = 0;  // where == Object
+  Epoch epoch = 0;      // where == Object; 0: never written again
+  /// where == Object: from Objects::lease(object). When the last lease of an object goes, its file is garbage.
+  std::shared_ptr<const void> lease;
+  bool operator==(const Content& other) const {
+    return where == other.where && base == other.base && object == other.object && epoch == other.epoch;
+  }
 };
 
-/// One inode. Immutable once it is in a tree. For a file whose content is an object, size, mtime and (unless the node's
-/// ctime is later) ctime are the object file's own; the fields here hold for everything else.
+/// One inode. Immutable once it is in a tree. For a file with data (base or object) size, blocks and, unless
+/// `timesHeld`, atime and mtime are those of the file that holds the data; ctime is the later of both. Else the fields
+/// here hold.
 struct Node {
   Kind kind = Kind::File;
   std::uint32_t mode = 0;  // permission bits, 07777
@@ -76,12 +81,13 @@ struct Node {
   std::uint32_t nlink = 1;  // as this branch sees it
   std::uint64_t size = 0;   // bytes
   Time atime, mtime, ctime, btime;
-  std::string target;                     // Symlink
-  std::shared_ptr<const Xattrs> xattrs;   // null: none
-  Content content;                        // File
-  bool hasUnder = false;                  // Directory: entries not in `entries` are looked up in `under`
+  bool timesHeld = false;                // File: atime and mtime were set here, the data's own do not count
+  std::string target;                    // Symlink
+  std::shared_ptr<const Xattrs> xattrs;  // null: none
+  Content content;                       // File
+  bool hasUnder = false;                 // Directory: entries not in `entries` are looked up in `under`
   BaseRef under;
-  Entries entries;                        // Directory
+  Entries entries;  // Directory
   Identity identity;
 };
 using NodePtr = std::shared_ptr<const Node>;

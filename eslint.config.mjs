@@ -4,7 +4,7 @@ import prettier from 'eslint-config-prettier';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['node_modules/', 'dist/', 'build/', 'build-*/', 'test/fixtures/', 'media/'] },
+  { ignores: ['node_modules/', 'dist/', 'build/', 'build-*/', 'test/fixtures/sample/', 'media/'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],

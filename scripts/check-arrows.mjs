@@ -7,6 +7,10 @@ import { root } from './processes.mjs';
 import { runMain } from './report.mjs';
 import { projectFiles } from './sources.mjs';
 
+/** What every service of the helper stands on. */
+const below = ['helper/protocol/', 'helper/native/', 'helper/state/', 'helper/files/', 'helper/machines/'];
+const services = ['helper/', 'helper/agents/', 'helper/doctor/'];
+
 /**
  * The parts of the project; a file belongs to the longest prefix that it starts with. `uses` names the parts it may
  * import besides its own. `vscode` says whether the editor's API may be imported.
@@ -18,26 +22,15 @@ export const parts = {
   'helper/files/': { uses: ['helper/protocol/', 'helper/native/', 'helper/state/'] },
   'helper/machines/': { uses: ['helper/protocol/', 'helper/native/', 'helper/files/', 'helper/state/'] },
   'helper/state/': { uses: ['helper/protocol/', 'helper/native/'] },
+  'helper/agents/': { uses: below },
+  'helper/doctor/': { uses: below },
   // The faces: thin, over the services; the services never know them.
-  'helper/api/': { uses: ['helper/protocol/', 'helper/native/', 'helper/state/', 'helper/'] },
-  'helper/cli/': {
-    uses: ['helper/api/', 'helper/protocol/', 'helper/native/', 'helper/doctor/', 'helper/agents/', 'helper/state/'],
-  },
-  'helper/main': {
-    uses: [
-      'helper/protocol/',
-      'helper/native/',
-      'helper/',
-      'helper/api/',
-      'helper/files/',
-      'helper/machines/',
-      'helper/state/',
-    ],
-  },
+  'helper/api/': { uses: [...below, ...services] },
+  'helper/cli/': { uses: [...below, 'helper/api/', 'helper/agents/', 'helper/doctor/'] },
+  // Where the daemon is put together.
+  'helper/main': { uses: [...below, ...services, 'helper/api/'] },
   // Everything else of the helper is a service.
-  'helper/': {
-    uses: ['helper/protocol/', 'helper/native/', 'helper/files/', 'helper/machines/', 'helper/state/'],
-  },
+  'helper/': { uses: [...below, 'helper/agents/', 'helper/doctor/'] },
   'extension/webview/': { uses: ['helper/protocol/'] },
   'extension/': { uses: ['helper/protocol/'], vscode: true },
   'webview/': { uses: ['helper/protocol/'] },

@@ -1,0 +1,101 @@
+// The Branches view: sessions, their branches, and each one's changed files. Reads the model; asks for changes only of what
+// is open.
+import * as vscode from 'vscode';
+import { toBoughError } from '../connection/error.js';
+import type { BoughContext } from '../context.js';
+import { ChangeReader } from './changes.js';
+import { BranchNode, FileChangeNode, MoreNode, ProblemNode, WorkspaceNode, type TreeNode } from './nodes.js';
+import { isActive, isSession } from './state.js';
+
+export const VIEW = 'bough.branches';
+
+class BranchTree implements vscode.TreeDataProvider<TreeNode> {
+  private readonly changed = new vscode.EventEmitter<TreeNode | undefined>();
+  private readonly changes: ChangeReader;
+  readonly onDidChangeTreeData = this.changed.event;
+
+  constructor(private readonly context: BoughContext) {
+    this.changes = new ChangeReader(context.helper);
+    context.own(this.changed);
+    context.own(
+      context.model.onDidChange(() => {
+        this.changes.keepOnly(context.model.branches);
+        this.changed.fire(undefined);
+      }),
+    );
+  }
+
+  getTreeItem(node: TreeNode): vscode.TreeItem {
+    if (node.kind !== 'branch') return node.item();
+    const { branch } = node;
+    return node.item(branch.changes !== 0 || this.context.model.children(branch).length > 0);
+  }
+
+  async getChildren(node?: TreeNode): Promise<TreeNode[]> {
+    const { model } = this.context;
+    if (!node) {
+      const problems = model.problem ? [new ProblemNode('helper', model.problem.line)] : [];
+      const [only, ...others] = model.workspaces;
+      if (only && others.length === 0) return [...problems, ...this.workspaceChildren(new WorkspaceNode(only))];
+      const used = model.workspaces.filter(({ branches, problem }) => branches.length > 0 || problem);
+      return [...problems, ...used.map((workspace) => new WorkspaceNode(workspace))];
+    }
+    switch (node.kind) {
+      case 'workspace':
+        return this.workspaceChildren(node);
+      case 'branch':
+        return this.branchChildren(node);
+      default:
+        return [];
+    }
+  }
+
+  async showMore(node: MoreNode): Promise<void> {
+    await this.changes.more(node.branch);
+    this.changed.fire(undefined);
+  }
+
+  private workspaceChildren({ workspace }: WorkspaceNode): TreeNode[] {
+    const problems = workspace.problem
+      ? [new ProblemNode(workspace.folder, `${workspace.problem.message} (${workspace.problem.code})`)]
+      : [];
+    return [...problems, ...workspace.branches.filter(isSession).map((branch) => new BranchNode(branch))];
+  }
+
+  private async branchChildren({ branch }: BranchNode): Promise<TreeNode[]> {
+    const branches = this.context.model.children(branch).map((child) => new BranchNode(child));
+    if (branch.changes === 0) return branches;
+    try {
+      const { changes, total } = await this.changes.shown(branch);
+      const files = changes.map((change) => new FileChangeNode(branch, change));
+      const more = total > changes.length ? [new MoreNode(branch, changes.length, total)] : [];
+      return [...branches, ...files, ...more];
+    } catch (error) {
+      return [...branches, new ProblemNode(branch.id, toBoughError(error).line)];
+    }
+  }
+}
+
+export function registerTree(context: BoughContext): void {
+  const tree = new BranchTree(context);
+  const view = context.own(
+    vscode.window.createTreeView(VIEW, { treeDataProvider: tree, showCollapseAll: true, canSelectMany: true }),
+  );
+  context.own(
+    vscode.commands.registerCommand('bough.showMoreChanges', (node: unknown) =>
+      node instanceof MoreNode ? tree.showMore(node) : undefined,
+    ),
+  );
+  // Opening the view is the person's wish to see branches: only then is a helper started that nothing else needed.
+  context.own(view.onDidChangeVisibility(({ visible }) => (visible ? void context.model.refresh() : undefined)));
+  if (view.visible) void context.model.refresh();
+  context.own(
+    context.model.onDidChange(() => {
+      const active = context.model.branches.filter(isActive).length;
+      view.badge = active > 0 ? { value: active, tooltip: `${active} running` } : undefined;
+      const shown = context.model.branches.length > 0 || context.model.problem !== undefined;
+      const troubled = context.model.workspaces.some((workspace) => workspace.problem);
+      void vscode.commands.executeCommand('setContext', 'bough.hasBranches', shown || troubled);
+    }),
+  );
+}

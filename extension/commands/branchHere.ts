@@ -1,0 +1,84 @@
+// "Bough: Branch Agent Here": how many, a hint for each, and the file and selection in front go along.
+import * as vscode from 'vscode';
+import type { Branch } from '../../helper/protocol/rpc.js';
+import { isLive } from '../branches/state.js';
+import type { BoughContext } from '../context.js';
+import { relativeInside } from '../diff/paths.js';
+import { pickBranch } from './pick.js';
+import { assertTrusted, registerCommand, withProgress } from './run.js';
+
+const MOST_BRANCHES = 16;
+/** More of a selection than this is not a hint any more; the agent reads the file. */
+const SELECTION_CHARACTERS = 2000;
+
+async function askCount(): Promise<number> {
+  const text = await vscode.window.showInputBox({
+    title: 'Branch Agent Here (1/2)',
+    prompt: 'How many branches?',
+    value: String(vscode.workspace.getConfiguration('bough').get<number>('branch.count', 3)),
+    validateInput: (value) =>
+      /^[0-9]+$/.test(value.trim()) && Number(value) >= 1 && Number(value) <= MOST_BRANCHES
+        ? undefined
+        : `A number from 1 to ${MOST_BRANCHES}`,
+  });
+  if (text === undefined) throw new vscode.CancellationError();
+  return Number(text);
+}
+
+async function askHints(count: number): Promise<readonly string[]> {
+  const hints: string[] = [];
+  for (let n = 1; n <= count; n++) {
+    const hint = await vscode.window.showInputBox({
+      title: `Branch Agent Here (2/2): branch ${n} of ${count}`,
+      prompt: `Hint for branch ${n} (Enter alone: none)`,
+      placeHolder: 'What this branch should try',
+    });
+    if (hint === undefined) throw new vscode.CancellationError();
+    hints.push(hint.trim());
+  }
+  return hints;
+}
+
+/** Where the person is, in words for an agent; undefined when no file of the branch or its folder is in front. */
+function placeInFront(context: BoughContext, branch: Branch): string | undefined {
+  const editor = vscode.window.activeTextEditor;
+  if (!editor) return undefined;
+  const { document, selection } = editor;
+  const file =
+    context.model.fileInBranch(document.uri)?.path ??
+    (document.uri.scheme === 'file' ? relativeInside(branch.workspace, document.uri.fsPath) : undefined);
+  if (file === undefined) return undefined;
+  if (selection.isEmpty) return `(looking at ${file}:${selection.active.line + 1})`;
+  const lines = `${selection.start.line + 1}-${selection.end.line + 1}`;
+  const text = document.getText(selection);
+  if (text.length > SELECTION_CHARACTERS) return `(looking at ${file}:${lines})`;
+  return `(looking at ${file}:${lines})\n${text}`;
+}
+
+export function registerBranchHere(context: BoughContext): void {
+  registerCommand(context, 'branchHere', 'Branch Agent Here', async (argument) => {
+    assertTrusted();
+    const branch = await pickBranch(context, argument, 'Branch Agent Here', isLive);
+    const place = placeInFront(context, branch);
+    const count = await askCount();
+    const hints = await askHints(count);
+    const group = vscode.workspace
+      .getConfiguration('bough')
+      .get<'exclusive' | 'independent'>('branch.group', 'exclusive');
+    const { branches } = await withProgress(`Branching ${branch.name}`, (token) =>
+      context.helper.request(
+        'bough/branch',
+        {
+          branch: branch.id,
+          count,
+          // Without a hint of the person the place alone is no task.
+          hints: hints.map((hint) => (place === undefined || hint === '' ? hint : `${hint}\n${place}`)),
+          group,
+        },
+        token,
+      ),
+    );
+    await context.model.refresh();
+    return branches.map(({ id }) => id);
+  });
+}

@@ -1,0 +1,81 @@
+// "Bough: Start Agent": pick an agent or a shell, say the task where it takes one; its terminal opens in the editor.
+import * as vscode from 'vscode';
+import type { AgentPreset } from '../../helper/protocol/rpc.js';
+import { BoughError } from '../connection/error.js';
+import type { BoughContext } from '../context.js';
+import { showTerminal } from '../terminal/terminals.js';
+import { pickBranch, pickFolder } from './pick.js';
+import { assertTrusted, registerCommand, withProgress } from './run.js';
+
+interface AgentItem extends vscode.QuickPickItem {
+  readonly agent: AgentPreset;
+}
+
+async function pickAgent(agents: readonly AgentPreset[]): Promise<AgentPreset> {
+  const items = agents
+    .map((agent): AgentItem => ({
+      label: agent.title,
+      description: agent.id,
+      ...(agent.missing === undefined ? {} : { detail: `Not available: ${agent.missing}` }),
+      agent,
+    }))
+    .sort((a, b) => Number(a.agent.missing !== undefined) - Number(b.agent.missing !== undefined));
+  const pick = await vscode.window.showQuickPick(items, {
+    title: 'Start Agent',
+    placeHolder: 'Agent or shell to start in a branch of this folder',
+    matchOnDescription: true,
+  });
+  if (!pick) throw new vscode.CancellationError();
+  if (pick.agent.missing !== undefined) {
+    throw new BoughError('E_NO_AGENT', `${pick.agent.title} cannot start.`, pick.agent.missing);
+  }
+  return pick.agent;
+}
+
+export function registerStart(context: BoughContext): void {
+  registerCommand(context, 'start', 'Start Agent', async () => {
+    assertTrusted();
+    const folder = await pickFolder(context, 'Start Agent');
+    const { agents } = await context.helper.request('bough/agents', { folder });
+    const agent = await pickAgent(agents);
+    const hint = agent.takesHint
+      ? await vscode.window.showInputBox({
+          title: `Start ${agent.title}`,
+          prompt: 'Task for the agent (Enter alone: none)',
+          placeHolder: 'For example: make the failing test pass',
+        })
+      : '';
+    if (hint === undefined) throw new vscode.CancellationError();
+    const network = vscode.workspace.getConfiguration('bough').get<boolean>('agent.network', true);
+    const branch = await withProgress(`Starting ${agent.title}`, (token) =>
+      context.helper.request(
+        'bough/start',
+        { folder, agent: agent.id, network, ...(hint === '' ? {} : { hint }) },
+        token,
+      ),
+    );
+    await context.model.refresh();
+    showTerminal(context, branch, !agent.takesHint);
+    return branch.id;
+  });
+
+  registerCommand(context, 'showTerminal', 'Show Terminal', async (argument) => {
+    assertTrusted();
+    const branch = await pickBranch(
+      context,
+      argument,
+      'Show Terminal',
+      (candidate) => candidate.terminal !== undefined,
+    );
+    showTerminal(context, branch, true);
+  });
+
+  registerCommand(context, 'stop', 'Stop Agent', async (argument) => {
+    assertTrusted();
+    const branch = await pickBranch(context, argument, 'Stop Agent', (candidate) => candidate.person === 'running');
+    await withProgress(`Stopping ${branch.name}`, (token) =>
+      context.helper.request('bough/stop', { branch: branch.id }, token),
+    );
+    await context.model.refresh();
+  });
+}

@@ -1,7 +1,8 @@
-// A branch mounted in the kernel: one FileSystem served at one mount point. The store holds one for each mounted branch.
+// A branch mounted in the kernel: one FileSystem served at one mount point. The store holds one for each mounted
+// branch.
 //
-// The parts below it: KernelMount (the mount itself), Session (the worker threads on /dev/fuse), Dispatcher (requests to
-// FileSystem calls) and Notifier (the kernel's caches).
+// The parts below it: KernelMount (the mount itself), Session (the worker threads on /dev/fuse), Dispatcher (requests
+// to FileSystem calls) and Notifier (the kernel's caches).
 #pragma once
 
 #include <memory>
@@ -20,8 +21,8 @@ struct MountOptions {
 
 class Mount {
  public:
-  /// Mounts `fs` at `mountPoint`, an absolute path of a folder that exists, and returns once the kernel has agreed on the
-  /// protocol. A dead mount (its server is gone) of ours at that very path is detached first; no other mount on the
+  /// Mounts `fs` at `mountPoint`, an absolute path of a folder that exists, and returns once the kernel has agreed on
+  /// the protocol. A dead mount (its server is gone) of ours at that very path is detached first; no other mount on the
   /// machine is touched or asked. `fs` must outlive the Mount.
   /// Errors: E_MOUNT with the errno and what to do.
   static Result<std::unique_ptr<Mount>> start(FileSystem& fs, const std::string& mountPoint, MountOptions options);
@@ -38,6 +39,10 @@ class Mount {
   Invalidator& invalidator();
   /// Waits until all invalidations queued so far have reached the kernel (after a commit, before it is answered).
   void drainInvalidations();
+
+  /// Writes back what programs have changed through shared mappings and the kernel still holds. Before a branch point
+  /// that shall contain it; fsync and msync need no such thing.
+  Result<> flush();
 
   const std::string& path() const;
   /// False once it was unmounted, by stop or by somebody else (umount(8), abort).

@@ -1,0 +1,82 @@
+// Reads /proc (proc(5)): which processes are alive, what is in a PID namespace, which bubblewraps are ours. Used by the process
+// machine and by the reconciliation at the start.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import type { ProcessId } from './machine.js';
+
+/** All numeric entries of /proc. */
+export function pids(): number[] {
+  return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
+}
+
+interface Stat {
+  readonly state: string;
+  readonly startTime: number;
+}
+
+function stat(pid: number): Stat | null {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  } catch {
+    return null;
+  }
+  // The second field is the name in brackets and may hold anything, also brackets.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0] ?? 'X', startTime: Number(fields[19]) };
+}
+
+export function processId(pid: number): ProcessId | null {
+  const found = stat(pid);
+  return found === null || found.state === 'Z' || found.state === 'X' ? null : { pid, startTime: found.startTime };
+}
+
+/** Whether that very process still runs; a zombie does not. */
+export function isRunning(id: ProcessId): boolean {
+  return processId(id.pid)?.startTime === id.startTime;
+}
+
+function namespaceOf(pid: number): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch {
+    return null;
+  }
+}
+
+/** Everything in the PID namespace of that init, except init itself. */
+export function membersOf(init: ProcessId): number[] {
+  const namespace = namespaceOf(init.pid);
+  // A process that has just left its namespace's file behind, or a number that was given away.
+  if (namespace === null || !isRunning(init) || namespace === namespaceOf(process.pid)) return [];
+  return pids().filter((pid) => pid !== init.pid && namespaceOf(pid) === namespace && processId(pid) !== null);
+}
+
+/** The arguments of a process; empty when it has ended or is the kernel's. */
+export function commandLine(pid: number): string[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    return text === '' ? [] : text.replace(/\0$/, '').split('\0');
+  } catch {
+    return [];
+  }
+}
+
+/** Its number in its own PID namespace; 1 for an init. */
+export function innerPid(pid: number): number {
+  try {
+    const line = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return Number(line?.trim().split(/\s+/).at(-1) ?? pid);
+  } catch {
+    return pid;
+  }
+}
+
+/** Sends a signal and says whether there was somebody to get it. */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, name);
+    return true;
+  } catch {
+    return false;
+  }
+}

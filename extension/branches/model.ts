@@ -2,7 +2,7 @@
 // here is kept beyond the window. Used by every feature.
 import * as vscode from 'vscode';
 import type { Branch, Workspace } from '../../helper/protocol/rpc.js';
-import { BoughError, toBoughError } from '../connection/error.js';
+import { toBoughError, type BoughError } from '../connection/error.js';
 import type { Helper } from '../connection/helper.js';
 import { relativeInside } from '../diff/paths.js';
 import { fromUri } from '../diff/uri.js';
@@ -101,13 +101,18 @@ export class BranchModel implements vscode.Disposable {
         do {
           this.again = false;
           await this.read();
-        } while (this.again);
+        } while (this.mustReadAgain());
       } finally {
         this.reading = undefined;
       }
       this.changed.fire();
     })();
     return this.reading;
+  }
+
+  /** A method, because it changes while a reading waits. */
+  private mustReadAgain(): boolean {
+    return this.again;
   }
 
   private async read(): Promise<void> {

@@ -108,18 +108,20 @@ async function takeFromSibling(context: BoughContext, argument: unknown, selecti
   await context.model.refresh();
 }
 
+type Run = (context: BoughContext, argument: unknown, selection: unknown) => Promise<void>;
+
+/** All of these change something. */
+function trusted(context: BoughContext, run: Run): (argument: unknown, selection: unknown) => Promise<void> {
+  return async (argument, selection) => {
+    assertTrusted();
+    await run(context, argument, selection);
+  };
+}
+
 export function registerBranchCommands(context: BoughContext): void {
-  const commands: readonly [string, string, (argument: unknown, selection: unknown) => Promise<void>][] = [
-    ['discard', 'Discard', (argument) => discard(context, argument)],
-    ['rebase', 'Rebase', (argument) => rebase(context, argument)],
-    ['rename', 'Rename Branch', (argument) => rename(context, argument)],
-    ['revertFile', 'Revert File', (argument, selection) => revertFiles(context, argument, selection)],
-    ['takeFromSibling', 'Take into Sibling', (argument, selection) => takeFromSibling(context, argument, selection)],
-  ];
-  for (const [name, doing, run] of commands) {
-    registerCommand(context, name, doing, async (argument, selection) => {
-      assertTrusted();
-      await run(argument, selection);
-    });
-  }
+  registerCommand('bough.discard', 'Discard', context, trusted(context, discard));
+  registerCommand('bough.rebase', 'Rebase', context, trusted(context, rebase));
+  registerCommand('bough.rename', 'Rename Branch', context, trusted(context, rename));
+  registerCommand('bough.revertFile', 'Revert File', context, trusted(context, revertFiles));
+  registerCommand('bough.takeFromSibling', 'Take into Sibling', context, trusted(context, takeFromSibling));
 }

@@ -56,7 +56,7 @@ function placeInFront(context: BoughContext, branch: Branch): string | undefined
 }
 
 export function registerBranchHere(context: BoughContext): void {
-  registerCommand(context, 'branchHere', 'Branch Agent Here', async (argument) => {
+  registerCommand('bough.branchHere', 'Branch Agent Here', context, async (argument) => {
     assertTrusted();
     const branch = await pickBranch(context, argument, 'Branch Agent Here', isLive);
     const place = placeInFront(context, branch);

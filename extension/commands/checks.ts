@@ -54,7 +54,7 @@ function sayResult(context: BoughContext, branch: Branch, run: CheckRun): void {
 }
 
 export function registerChecks(context: BoughContext): void {
-  registerCommand(context, 'runChecks', 'Run Checks', async (argument) => {
+  registerCommand('bough.runChecks', 'Run Checks', context, async (argument) => {
     assertTrusted();
     const branch = await pickBranch(context, argument, 'Run Checks', isLive);
     const command = await checkCommand(branch);

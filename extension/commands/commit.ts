@@ -137,7 +137,7 @@ async function undo(context: BoughContext, folder: unknown, commitId: unknown): 
 
 export function registerCommit(context: BoughContext): void {
   const committable = (branch: Branch) => isLive(branch) && branch.changes !== 0;
-  registerCommand(context, 'commit', 'Commit to Parent', async (argument) => {
+  registerCommand('bough.commit', 'Commit to Parent', context, async (argument) => {
     assertTrusted();
     const branch = await pickBranch(context, argument, 'Commit to Parent', committable);
     try {
@@ -147,12 +147,12 @@ export function registerCommit(context: BoughContext): void {
       showError(context, 'Commit to Parent', thrown);
     }
   });
-  registerCommand(context, 'commitFiles', 'Commit Files to Parent', async (argument, selection) => {
+  registerCommand('bough.commitFiles', 'Commit Files to Parent', context, async (argument, selection) => {
     assertTrusted();
     const { branch, paths } = filesFrom(context, argument, selection);
     await commit(context, branch, paths);
   });
-  registerCommand(context, 'undo', 'Undo', async (folder, commitId) => {
+  registerCommand('bough.undo', 'Undo', context, async (folder, commitId) => {
     assertTrusted();
     await undo(context, folder, commitId);
   });

@@ -3,9 +3,9 @@ import type { BoughContext } from '../context.js';
 import { registerCommand } from './run.js';
 
 export function registerLog(context: BoughContext): void {
-  registerCommand(context, 'showLog', 'Show Log', () => {
+  registerCommand('bough.showLog', 'Show Log', context, () => {
     context.log.show();
     return Promise.resolve();
   });
-  registerCommand(context, 'refresh', 'Refresh', () => context.model.refresh());
+  registerCommand('bough.refresh', 'Refresh', context, () => context.model.refresh());
 }

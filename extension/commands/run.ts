@@ -19,15 +19,15 @@ export function showError(context: BoughContext, doing: string, thrown: unknown)
     });
 }
 
-/** Registers `bough.<name>`; `doing` begins its error messages ("Commit to Parent"). */
+/** Registers a command; `doing` begins its error messages ("Commit to Parent"). */
 export function registerCommand(
-  context: BoughContext,
-  name: string,
+  id: string,
   doing: string,
+  context: BoughContext,
   run: (...args: unknown[]) => Promise<unknown>,
 ): void {
   context.own(
-    vscode.commands.registerCommand(`bough.${name}`, async (...args: unknown[]) => {
+    vscode.commands.registerCommand(id, async (...args: unknown[]) => {
       try {
         return await run(...args);
       } catch (error) {

@@ -33,7 +33,7 @@ async function pickAgent(agents: readonly AgentPreset[]): Promise<AgentPreset> {
 }
 
 export function registerStart(context: BoughContext): void {
-  registerCommand(context, 'start', 'Start Agent', async () => {
+  registerCommand('bough.start', 'Start Agent', context, async () => {
     assertTrusted();
     const folder = await pickFolder(context, 'Start Agent');
     const { agents } = await context.helper.request('bough/agents', { folder });
@@ -59,7 +59,7 @@ export function registerStart(context: BoughContext): void {
     return branch.id;
   });
 
-  registerCommand(context, 'showTerminal', 'Show Terminal', async (argument) => {
+  registerCommand('bough.showTerminal', 'Show Terminal', context, async (argument) => {
     assertTrusted();
     const branch = await pickBranch(
       context,
@@ -70,7 +70,7 @@ export function registerStart(context: BoughContext): void {
     showTerminal(context, branch, true);
   });
 
-  registerCommand(context, 'stop', 'Stop Agent', async (argument) => {
+  registerCommand('bough.stop', 'Stop Agent', context, async (argument) => {
     assertTrusted();
     const branch = await pickBranch(context, argument, 'Stop Agent', (candidate) => candidate.person === 'running');
     await withProgress(`Stopping ${branch.name}`, (token) =>

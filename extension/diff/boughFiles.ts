@@ -1,12 +1,10 @@
 // The read-only file system `bough:`: the base side of diffs, branches that are not mounted, and dead branches. Contents
 // come from the helper byte for byte; a symbolic link reads as its target.
 import * as vscode from 'vscode';
-import type { FileStat } from '../../helper/protocol/boughfs.js';
+import type { FileStat, Side } from '../../helper/protocol/boughfs.js';
 import { toBoughError } from '../connection/error.js';
 import type { BoughContext } from '../context.js';
-import { fromUri, SCHEME, type Address, type AddressSide } from './uri.js';
-
-type HelperAddress = Address & { readonly side: Exclude<AddressSide, 'empty'> };
+import { fromUri, SCHEME, type Address } from './uri.js';
 
 const NOT_THERE = new Set(['E_NO_PATH', 'E_NO_BRANCH']);
 
@@ -66,7 +64,7 @@ export class BoughFiles implements vscode.FileSystemProvider, vscode.Disposable 
 
   async stat(uri: vscode.Uri): Promise<vscode.FileStat> {
     const address = this.parse(uri);
-    if (address.side === 'empty') return { type: vscode.FileType.File, ctime: 0, mtime: 0, size: 0 };
+    if (!address) return { type: vscode.FileType.File, ctime: 0, mtime: 0, size: 0 };
     const stat = await this.helperStat(uri, address);
     return {
       type: fileType(stat.type),
@@ -79,7 +77,7 @@ export class BoughFiles implements vscode.FileSystemProvider, vscode.Disposable 
 
   async readDirectory(uri: vscode.Uri): Promise<[string, vscode.FileType][]> {
     const address = this.parse(uri);
-    if (address.side === 'empty') throw vscode.FileSystemError.FileNotADirectory(uri);
+    if (!address) throw vscode.FileSystemError.FileNotADirectory(uri);
     const { side, branch, path } = address;
     try {
       const { entries } = await this.context.helper.request('bough/readdir', { side, branch, path });
@@ -94,7 +92,7 @@ export class BoughFiles implements vscode.FileSystemProvider, vscode.Disposable 
 
   async readFile(uri: vscode.Uri): Promise<Uint8Array> {
     const address = this.parse(uri);
-    if (address.side === 'empty') return new Uint8Array();
+    if (!address) return new Uint8Array();
     const stat = await this.helperStat(uri, address);
     if (stat.type === 'symlink') return new TextEncoder().encode(stat.target ?? '');
     if (stat.type === 'directory') throw vscode.FileSystemError.FileIsADirectory(uri);
@@ -125,13 +123,15 @@ export class BoughFiles implements vscode.FileSystemProvider, vscode.Disposable 
     throw vscode.FileSystemError.NoPermissions(uri);
   }
 
-  private parse(uri: vscode.Uri): (Address & { readonly side: 'empty' }) | HelperAddress {
+  /** @returns undefined for the empty side. */
+  private parse(uri: vscode.Uri): Address<Side> | undefined {
     const address = fromUri(uri);
     if (!address) throw vscode.FileSystemError.FileNotFound(uri);
-    return address as (Address & { readonly side: 'empty' }) | HelperAddress;
+    const { side, branch, path } = address;
+    return side === 'empty' ? undefined : { side, branch, path };
   }
 
-  private async helperStat(uri: vscode.Uri, { side, branch, path }: HelperAddress): Promise<FileStat> {
+  private async helperStat(uri: vscode.Uri, { side, branch, path }: Address<Side>): Promise<FileStat> {
     try {
       return await this.context.helper.request('bough/stat', { side, branch, path });
     } catch (error) {

@@ -153,9 +153,9 @@ async function compareWithSibling(context: BoughContext, argument: unknown): Pro
 }
 
 export function registerDiffs(context: BoughContext): void {
-  registerCommand(context, 'openDiff', 'Open Diff', (argument) => openDiff(context, argument));
-  registerCommand(context, 'openAllDiffs', 'Open All Diffs', (argument) => openAllDiffs(context, argument));
-  registerCommand(context, 'compareWithSibling', 'Compare with Sibling', (argument) =>
+  registerCommand('bough.openDiff', 'Open Diff', context, (argument) => openDiff(context, argument));
+  registerCommand('bough.openAllDiffs', 'Open All Diffs', context, (argument) => openAllDiffs(context, argument));
+  registerCommand('bough.compareWithSibling', 'Compare with Sibling', context, (argument) =>
     compareWithSibling(context, argument),
   );
 }

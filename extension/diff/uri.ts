@@ -8,8 +8,8 @@ export const SCHEME = 'bough';
 /** `empty` is the other side of an added or deleted file: always there, always empty. */
 export type AddressSide = Side | 'empty';
 
-export interface Address {
-  readonly side: AddressSide;
+export interface Address<S extends AddressSide = AddressSide> {
+  readonly side: S;
   readonly branch: string;
   readonly path: WirePath;
 }

@@ -17,7 +17,7 @@ export function registerDoctor(context: BoughContext): void {
       provideTextDocumentContent: () => text,
     }),
   );
-  registerCommand(context, 'doctor', 'Doctor', async () => {
+  registerCommand('bough.doctor', 'Doctor', context, async () => {
     const folder = vscode.workspace.workspaceFolders?.find(({ uri }) => uri.scheme === 'file')?.uri.fsPath;
     text = await withProgress('Examining this machine', async (token) => {
       try {

@@ -8,7 +8,7 @@ import { BoughError } from '../connection/error.js';
 import type { BoughContext } from '../context.js';
 
 export function registerFolders(context: BoughContext): void {
-  registerCommand(context, 'openFolder', 'Open Branch as Workspace Folder', async (argument) => {
+  registerCommand('bough.openFolder', 'Open Branch as Workspace Folder', context, async (argument) => {
     assertTrusted();
     const branch = await pickBranch(context, argument, 'Open Branch as Workspace Folder', isLive);
     const { folder } = await context.helper.request('bough/mount', { branch: branch.id });

@@ -107,13 +107,13 @@ async function hunkAt(
 }
 
 export function registerHunks(context: BoughContext): void {
-  registerCommand(context, 'acceptHunk', 'Accept Hunk', async (argument) => {
+  registerCommand('bough.acceptHunk', 'Accept Hunk', context, async (argument) => {
     assertTrusted();
     const { inside, hunk } = await hunkAt(context, argument);
     await replaceText(await parentFile(context, inside), (text) => applyHunk(text, hunk));
     void vscode.window.setStatusBarMessage(`Hunk accepted into ${context.model.parentName(inside.branch)}`, 5000);
   });
-  registerCommand(context, 'revertHunk', 'Revert Hunk', async (argument) => {
+  registerCommand('bough.revertHunk', 'Revert Hunk', context, async (argument) => {
     assertTrusted();
     const { hunk, uri } = await hunkAt(context, argument);
     await replaceText(uri, (text) => revertHunk(text, hunk));

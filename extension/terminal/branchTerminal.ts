@@ -6,7 +6,6 @@ import type { BoughContext } from '../context.js';
 
 export class BranchTerminal implements vscode.Pseudoterminal {
   private readonly write = new vscode.EventEmitter<string>();
-  private readonly closed = new vscode.EventEmitter<number | void>();
   private readonly named = new vscode.EventEmitter<string>();
   private readonly subscriptions: vscode.Disposable[] = [];
   private terminal: string | undefined;
@@ -17,7 +16,6 @@ export class BranchTerminal implements vscode.Pseudoterminal {
   private early: { readonly terminal: string; readonly data: string }[] = [];
 
   readonly onDidWrite = this.write.event;
-  readonly onDidClose = this.closed.event;
   readonly onDidChangeName = this.named.event;
 
   constructor(
@@ -108,7 +106,6 @@ export class BranchTerminal implements vscode.Pseudoterminal {
   dispose(): void {
     for (const subscription of this.subscriptions.splice(0)) subscription.dispose();
     this.write.dispose();
-    this.closed.dispose();
     this.named.dispose();
   }
 }

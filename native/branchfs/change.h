@@ -41,6 +41,9 @@ struct Change {
   bool empty() const { return settles.empty() && edits.empty(); }
 };
 
+/// What turns the nodes `from` into `to`. Costs as much as they differ.
+std::vector<Mutation> difference(const Nodes& from, const Nodes& to);
+
 /// Applies mutations to a map of nodes. Total: a mutation of a folder that is not there is skipped.
 void apply(Nodes& nodes, const std::vector<Mutation>& mutations);
 

@@ -1,0 +1,12 @@
+// The types of a snapshot's items (docs/store-format.md). Used by its writer and its reader.
+#pragma once
+
+#include <cstdint>
+
+namespace bough {
+
+inline constexpr std::uint64_t kSnapshotVersion = 1;
+
+enum class SnapshotItem : std::uint8_t { Header = 1, EntriesTrie, Node, NodesTrie, Branch, Commit, Counters, End };
+
+}  // namespace bough

@@ -1,0 +1,293 @@
+// What a person does with the screen: palette, quick input, tree rows, editors, dialogs. Every step finds its element anew
+// and repeats until its effect is seen, so that a slow machine or a redraw never breaks a story. Used by the stories.
+import type { Locator, Page } from 'playwright-core';
+import { until } from './wait.js';
+
+/** A single attempt may be short: until() makes the next one. */
+const ATTEMPT = { timeout: 5_000 };
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
+
+export class Workbench {
+  constructor(readonly page: Page) {}
+
+  async open(url: string, folder: string): Promise<void> {
+    await until('the workbench to load', async () => {
+      await this.page.goto(`${url}/?folder=${encodeURIComponent(folder)}`, { timeout: 60_000 });
+      await this.page.locator('.monaco-workbench').waitFor({ timeout: 30_000 });
+      return true;
+    });
+    await this.ready();
+  }
+
+  async reload(): Promise<void> {
+    await until('the workbench to load again', async () => {
+      await this.page.reload({ timeout: 60_000 });
+      await this.page.locator('.monaco-workbench').waitFor({ timeout: 30_000 });
+      return true;
+    });
+    await this.ready();
+  }
+
+  /** The workbench takes keys, and Bough is active: its icon stands in the activity bar. */
+  async ready(): Promise<void> {
+    await until('Bough in the activity bar', () => this.boughIcon().isVisible());
+  }
+
+  private boughIcon(): Locator {
+    return this.page.locator('.activitybar a.action-label[aria-label^="Bough"]').first();
+  }
+
+  async openBoughView(): Promise<void> {
+    await until('the Branches view', async () => {
+      if (await this.view().isVisible()) return true;
+      await this.boughIcon().click(ATTEMPT);
+      await this.view().waitFor({ state: 'visible', ...ATTEMPT });
+      return true;
+    });
+  }
+
+  view(): Locator {
+    return this.page
+      .locator('.sidebar .pane', { has: this.page.locator('.pane-header[aria-label^="Branches"]') })
+      .first();
+  }
+
+  // Quick input: palette, picks and input boxes
+
+  private quickInput(): Locator {
+    return this.page.locator('.quick-input-widget');
+  }
+
+  private async quickInputOpen(): Promise<boolean> {
+    return this.quickInput().isVisible();
+  }
+
+  private box(): Locator {
+    return this.quickInput().locator('input.input').first();
+  }
+
+  /** Runs `Bough: …` (or any full title) from the command palette. */
+  async command(title: string): Promise<void> {
+    await until(`the command "${title}" in the palette`, async () => {
+      if (!(await this.quickInputOpen())) {
+        await this.page.keyboard.press('F1');
+        await this.box().waitFor({ state: 'visible', ...ATTEMPT });
+      }
+      await this.box().fill(`>${title}`, ATTEMPT);
+      const row = this.quickInput()
+        .locator('.quick-input-list [role="option"], .quick-input-list .monaco-list-row')
+        .filter({ has: this.page.locator(`.label-name`, { hasText: new RegExp(`^${escaped(title)}$`) }) })
+        .first();
+      await row.waitFor({ state: 'visible', ...ATTEMPT });
+      await row.click(ATTEMPT);
+      return true;
+    });
+  }
+
+  /** Chooses a row of an open quick pick, by the beginning of its label. */
+  async pick(title: string, label: string): Promise<void> {
+    await until(`"${label}" to pick in "${title}"`, async () => {
+      await this.quickInputTitled(title);
+      const row = this.quickInput()
+        .locator('.quick-input-list .monaco-list-row')
+        .filter({ has: this.page.locator('.label-name', { hasText: new RegExp(`^${escaped(label)}`) }) })
+        .first();
+      await row.click(ATTEMPT);
+      return true;
+    });
+  }
+
+  /** Types into an open input box and accepts it; done when that box is gone. */
+  async type(title: string, text: string): Promise<void> {
+    await until(`the input "${title}"`, async () => {
+      await this.quickInputTitled(title);
+      await this.box().fill(text, ATTEMPT);
+      await this.box().press('Enter', ATTEMPT);
+      return true;
+    });
+    await until(`the input "${title}" to be taken`, async () => !(await this.titleIs(title)));
+  }
+
+  private async titleIs(title: string): Promise<boolean> {
+    if (!(await this.quickInputOpen())) return false;
+    return (await this.quickInput().locator('.quick-input-title').textContent(ATTEMPT)) === title;
+  }
+
+  private async quickInputTitled(title: string): Promise<void> {
+    if (!(await this.titleIs(title))) throw new Error(`the quick input is not titled "${title}"`);
+  }
+
+  // The tree
+
+  /** The row whose spoken label begins with these words. */
+  row(label: string): Locator {
+    return this.view()
+      .locator(`.monaco-list-row[aria-label^=${JSON.stringify(label)}]`)
+      .first();
+  }
+
+  /** Spoken labels of all rows on the screen. */
+  async rows(): Promise<readonly string[]> {
+    const rows = await this.view().locator('.monaco-list-row').all();
+    const labels = await Promise.all(rows.map((row) => row.getAttribute('aria-label', ATTEMPT)));
+    return labels.map((label) => label ?? '');
+  }
+
+  /** Waits for a row whose spoken label matches, and gives the label. */
+  async rowLike(pattern: RegExp, patienceMs?: number): Promise<string> {
+    return until(
+      `a row like ${String(pattern)}`,
+      async () => (await this.rows()).find((label) => pattern.test(label)),
+      patienceMs,
+    );
+  }
+
+  async expand(label: string): Promise<void> {
+    await until(`"${label}" to be unfolded`, async () => {
+      const row = this.row(label);
+      if ((await row.getAttribute('aria-expanded', ATTEMPT)) === 'true') return true;
+      await row.locator('.monaco-tl-twistie').click(ATTEMPT);
+      return (await row.getAttribute('aria-expanded', ATTEMPT)) === 'true';
+    });
+  }
+
+  /** Clicks a button that a row shows when the pointer is on it; repeats until `effect` is seen. */
+  async rowButton(label: string, button: string, effect: () => Promise<boolean>): Promise<void> {
+    await until(`"${button}" on the row "${label}" to work`, async () => {
+      if (await effect()) return true;
+      const row = this.row(label);
+      await row.hover(ATTEMPT);
+      await row.locator(`a.action-label[aria-label^=${JSON.stringify(button)}]`).click(ATTEMPT);
+      return until('its effect', effect, 10_000).catch(() => false);
+    });
+  }
+
+  async clickRow(label: string, effect: () => Promise<boolean>): Promise<void> {
+    await until(`a click on the row "${label}" to work`, async () => {
+      if (await effect()) return true;
+      await this.row(label).locator('.monaco-icon-label').first().click(ATTEMPT);
+      return until('its effect', effect, 10_000).catch(() => false);
+    });
+  }
+
+  // Editors
+
+  async tab(title: RegExp): Promise<string | undefined> {
+    const tabs = await this.page.locator('.tabs-container .tab').all();
+    const labels = await Promise.all(tabs.map((tab) => tab.getAttribute('aria-label', ATTEMPT)));
+    return labels.find((label): label is string => label !== null && title.test(label));
+  }
+
+  /** Text of the editors on the screen, line by line (only what is in view is in the page). */
+  async editorText(): Promise<string> {
+    const texts = await this.page.locator('.editor-instance .view-lines').all();
+    const parts = await Promise.all(
+      texts.map(async (lines) => {
+        const rows = await lines.locator('.view-line').all();
+        const placed = await Promise.all(
+          rows.map(async (row) => ({
+            top: Number.parseFloat(await row.evaluate((element) => (element as HTMLElement).style.top || '0')),
+            text: (await row.textContent(ATTEMPT)) ?? '',
+          })),
+        );
+        return placed
+          .sort((a, b) => a.top - b.top)
+          .map(({ text }) => text.replaceAll('\u00a0', ' '))
+          .join('\n');
+      }),
+    );
+    return parts.join('\n');
+  }
+
+  /** Opens a file of the workspace by its path ("Go to File"). */
+  async openFile(file: string, tabTitle: RegExp): Promise<void> {
+    await until(`${file} in an editor`, async () => {
+      if (await this.tab(tabTitle)) return true;
+      if (!(await this.quickInputOpen())) {
+        await this.page.keyboard.press('Control+P');
+        await this.box().waitFor({ state: 'visible', ...ATTEMPT });
+      }
+      await this.box().fill(file, ATTEMPT);
+      await this.quickInput()
+        .locator('.quick-input-list .monaco-list-row')
+        .first()
+        .waitFor({ state: 'visible', ...ATTEMPT });
+      await this.page.keyboard.press('Enter');
+      return until('its tab', () => this.tab(tabTitle), 10_000).then((label) => label !== '');
+    });
+  }
+
+  /** Presses a key until its effect is seen. */
+  async press(key: string, what: string, effect: () => Promise<boolean>): Promise<void> {
+    await until(what, async () => {
+      if (await effect()) return true;
+      await this.page.keyboard.press(key);
+      return until('its effect', effect, 5_000).catch(() => false);
+    });
+  }
+
+  // Dialogs and notifications
+
+  dialog(): Locator {
+    return this.page.locator('.monaco-dialog-box');
+  }
+
+  /** Answers a modal dialog whose text matches. */
+  async answer(text: RegExp, button: string): Promise<string> {
+    const said = await until(`a dialog like ${String(text)}`, async () => {
+      const shown = await this.dialog().textContent(ATTEMPT);
+      return shown !== null && text.test(shown) ? shown : undefined;
+    });
+    await until(`"${button}" to close the dialog`, async () => {
+      if (!(await this.dialog().isVisible())) return true;
+      await this.dialog()
+        .locator('.dialog-buttons a.monaco-button, .dialog-buttons .monaco-text-button', { hasText: button })
+        .first()
+        .click(ATTEMPT);
+      return until('the dialog to close', async () => !(await this.dialog().isVisible()), 5_000).catch(() => false);
+    });
+    return said;
+  }
+
+  /** Texts of the notifications on the screen. */
+  async notifications(): Promise<readonly string[]> {
+    return this.page.locator('.notification-list-item-message').allTextContents();
+  }
+
+  // Terminals
+
+  /** What the terminal on the screen shows. */
+  async terminalText(): Promise<string> {
+    const rows = await this.page.locator('.terminal-wrapper.active .xterm-rows > div').allTextContents();
+    return rows
+      .map((row) => row.replaceAll('\u00a0', ' ').trimEnd())
+      .join('\n')
+      .trim();
+  }
+
+  /** Names of the terminals that are open, also when only one is. */
+  async terminalNames(): Promise<readonly string[]> {
+    const tabs = await this.page.locator('.terminal-tabs-entry').allTextContents();
+    if (tabs.length > 0) return tabs.map((name) => name.trim());
+    const single = await this.page.locator('.single-terminal-tab').allTextContents();
+    return single.map((name) => name.trim());
+  }
+
+  /** Types a line into the terminal on the screen; its effect is the caller's to wait for. */
+  async typeInTerminal(line: string): Promise<void> {
+    await until('the terminal to take keys', async () => {
+      const input = this.page.locator('.terminal-wrapper.active textarea.xterm-helper-textarea').first();
+      await input.focus(ATTEMPT);
+      return input.evaluate((element) => document.activeElement === element);
+    });
+    await this.page.keyboard.type(line, { delay: 10 });
+    await this.page.keyboard.press('Enter');
+  }
+
+  async screenshot(file: string): Promise<void> {
+    await this.page.screenshot({ path: file, animations: 'disabled' });
+  }
+}

@@ -1,6 +1,6 @@
 // Child processes that never outlive their caller unnoticed: each runs in a process group of its own, has a deadline, and
 // its group is killed when the deadline passes or this process is asked to end. Used by set-up, the test runner and start.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, closeSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,24 +10,48 @@ export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/,
 
 /** @type {Set<number>} process groups that are alive */
 const groups = new Set();
+/** @type {Set<() => Promise<void>>} what must not stay behind when this process is asked to end */
+const cleanups = new Set();
 let watching = false;
+let ending = false;
 
 function watchForSignals() {
   if (watching) return;
   watching = true;
-  for (const [signal, status] of /** @type {const} */ ([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-    ['SIGHUP', 129],
-  ])) {
-    process.on(signal, () => {
-      for (const group of groups) signalGroup(group, 'SIGTERM');
-      setTimeout(() => {
-        for (const group of groups) signalGroup(group, 'SIGKILL');
-        process.exit(status);
-      }, 2000);
-    });
+  process.on('SIGINT', () => void endAfterSignal(130));
+  process.on('SIGTERM', () => void endAfterSignal(143));
+  process.on('SIGHUP', () => void endAfterSignal(129));
+}
+
+/** @param {number} status */
+async function endAfterSignal(status) {
+  if (ending) return;
+  ending = true;
+  for (const group of groups) signalGroup(group, 'SIGTERM');
+  for (let waited = 0; groups.size > 0 && waited < 5000; waited += 50) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
+  for (const group of groups) signalGroup(group, 'SIGKILL');
+  for (const cleanup of cleanups) await cleanup();
+  process.exit(status);
+}
+
+/** The caller's work stops here once a signal came: nothing new is started while everything is being ended. */
+function unlessEnding() {
+  return ending ? new Promise(() => undefined) : Promise.resolve();
+}
+
+/**
+ * Has `cleanup` run when a signal ends this process.
+ * @param {() => Promise<void>} cleanup
+ * @returns {() => Promise<void>} runs it now, and no more later
+ */
+export function cleanUpOnce(cleanup) {
+  watchForSignals();
+  cleanups.add(cleanup);
+  return async () => {
+    if (cleanups.delete(cleanup)) await cleanup();
+  };
 }
 
 /** @param {number} group @param {NodeJS.Signals} signal */
@@ -63,6 +87,7 @@ export function signalGroup(group, signal) {
  * @returns {Promise<RunResult>}
  */
 export async function run(program, args, options = {}) {
+  await unlessEnding();
   watchForSignals();
   const log = options.logFile === undefined ? undefined : openSync(options.logFile, 'a');
   const sink = log ?? (options.show ? 'inherit' : 'pipe');
@@ -115,6 +140,7 @@ export async function run(program, args, options = {}) {
   }
   signalGroup(group, 'SIGKILL'); // what the program left in its group
   groups.delete(group);
+  await unlessEnding();
   return { status, signal, timedOut, output };
 }
 
@@ -143,4 +169,89 @@ export function processesWithEnvironment(name, value) {
 /** @param {string} text @param {number} count @returns {string} */
 export function lastLines(text, count) {
   return text.trimEnd().split('\n').slice(-count).join('\n');
+}
+
+/**
+ * Kills the processes that carry `name=value`, and says which they were.
+ * @param {string} name
+ * @param {string} value
+ * @returns {Promise<string[]>} their commands
+ */
+export async function killProcesses(name, value) {
+  const commands = [];
+  // Again, because a process may have started another one while it was being killed.
+  for (let round = 0; round < 10; round++) {
+    const left = processesWithEnvironment(name, value);
+    if (left.length === 0) break;
+    for (const { pid, command } of left) {
+      try {
+        process.kill(pid, 'SIGKILL');
+        commands.push(`${pid} ${command}`);
+      } catch {
+        // ended by itself meanwhile
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return commands;
+}
+
+/** Mount points inside a folder, deepest first. @param {string} folder */
+export function mountsUnder(folder) {
+  const unescape = (/** @type {string} */ path) =>
+    path.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)));
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => unescape(line.split(' ')[4] ?? ''))
+    .filter((path) => path.startsWith(`${folder}/`))
+    .sort((a, b) => b.length - a.length);
+}
+
+/** Detaches all mounts inside a folder. @param {string} folder @returns {boolean} whether none is left */
+export function detachMounts(folder) {
+  for (const mount of mountsUnder(folder)) {
+    if (process.getuid?.() === 0) spawnSync('umount', ['-l', mount]);
+    else spawnSync('fusermount3', ['-u', '-z', mount]);
+  }
+  return mountsUnder(folder).length === 0;
+}
+
+/**
+ * @typedef {object} Service a program that runs until it is stopped
+ * @property {Promise<string>} ended how it ended, should it end
+ * @property {() => Promise<void>} stop ends its process group
+ * @property {string} logFile
+ */
+
+/**
+ * Starts a program that stays. Its process group ends with `stop`, and with this process.
+ * @param {string} program
+ * @param {readonly string[]} args
+ * @param {{env: NodeJS.ProcessEnv, logFile: string}} options
+ * @returns {Promise<Service>}
+ */
+export async function startService(program, args, options) {
+  watchForSignals();
+  const log = openSync(options.logFile, 'a');
+  const child = spawn(program, args, { cwd: root, env: options.env, stdio: ['ignore', log, log], detached: true });
+  closeSync(log);
+  const ended = new Promise((/** @type {(how: string) => void} */ resolve) => {
+    child.once('exit', (status, signal) => {
+      groups.delete(/** @type {number} */ (child.pid));
+      const how = signal === null ? `exit status ${status}` : `signal ${signal}`;
+      void unlessEnding().then(() => resolve(how));
+    });
+  });
+  await once(child, 'spawn');
+  const group = /** @type {number} */ (child.pid);
+  groups.add(group);
+  const stop = async () => {
+    signalGroup(group, 'SIGTERM');
+    const killer = setTimeout(() => signalGroup(group, 'SIGKILL'), 10_000);
+    await ended;
+    clearTimeout(killer);
+    signalGroup(group, 'SIGKILL'); // what it left in its group
+    groups.delete(group);
+  };
+  return { ended, stop, logFile: options.logFile };
 }

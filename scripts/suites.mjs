@@ -17,6 +17,7 @@ import { root } from './processes.mjs';
  * @property {readonly string[]} command
  * @property {'last-line' | 'vitest' | 'status'} counts
  * @property {number} minutes after which it is killed and counts as failed
+ * @property {boolean} [vscodeWeb] needs VS Code for the browser
  * @property {() => string | undefined} [skip] why this machine cannot run it
  */
 
@@ -150,6 +151,7 @@ export const suites = [
     needs: 'scripts/start.mjs',
     command: ['node', 'scripts/start.mjs', '--check', '--yes'],
     counts: 'status',
+    vscodeWeb: true,
     minutes: 30,
     skip: withoutFuse,
   },
@@ -159,6 +161,7 @@ export const suites = [
     needs: 'test/e2e/main.ts',
     command: main('e2e'),
     counts: 'last-line',
+    vscodeWeb: true,
     minutes: 40,
     skip: () => withoutFuse() ?? withoutChromium(),
   },

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { countsOfLastLine, countsOfVitest, sum, summaryLine } from './count.mjs';
-import { lastLines, processesWithEnvironment, root, run } from './processes.mjs';
+import { cleanUpOnce, detachMounts, killProcesses, lastLines, mountsUnder, root, run } from './processes.mjs';
+import { ensureVscodeWeb } from './install-vscode-web.mjs';
 import { duration, runMain, SetupError } from './report.mjs';
 import { setUp } from './setup.mjs';
 import { presentSuites } from './suites.mjs';
@@ -38,9 +39,12 @@ await runMain(async () => {
 
   if (!values['no-setup']) await setUp({ purposes: ['build', 'editor', 'test'], yes: values.yes });
   mkdirSync(logFolder, { recursive: true });
+  const withoutWeb = chosen.some((suite) => suite.vscodeWeb) ? await installVscodeWeb() : undefined;
   /** @type {Outcome[]} */
   const outcomes = [];
-  for (const suite of chosen) outcomes.push(await runSuite(suite));
+  for (const suite of chosen) {
+    outcomes.push(await runSuite(suite, suite.skip?.() ?? (suite.vscodeWeb ? withoutWeb : undefined)));
+  }
   printTable(outcomes);
   const total = sum(outcomes.map((o) => o.counts));
   console.log(summaryLine(total));
@@ -63,14 +67,25 @@ function choose(only) {
   });
 }
 
-/** @param {Suite} suite @returns {Promise<Outcome>} */
-async function runSuite(suite) {
+/** @returns {Promise<string | undefined>} why there is no VS Code for the browser on this machine */
+async function installVscodeWeb() {
+  try {
+    await ensureVscodeWeb();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    console.log(`error ${error.code}: ${error.message}\n  fix: ${error.fix}`);
+    return `${error.code}: ${error.what}`;
+  }
+}
+
+/** @param {Suite} suite @param {string | undefined} reason why it cannot run here @returns {Promise<Outcome>} */
+async function runSuite(suite, reason) {
   console.log(`\n── ${suite.name}: ${suite.shows}`);
   const started = performance.now();
   /** @param {Counts} counts @param {string} [remark] */
   const outcome = (counts, remark = '') => ({ suite, counts, ms: performance.now() - started, remark });
 
-  const reason = suite.skip?.();
   if (reason !== undefined) {
     console.log(`   skipped: ${reason}`);
     return outcome({ passed: 0, failed: 0, skipped: 1 }, `skipped: ${reason}`);
@@ -116,34 +131,15 @@ function makeRoom(suite) {
     XDG_RUNTIME_DIR: join(folder, 'run'),
     XDG_STATE_HOME: join(folder, 'state'),
   };
-  const clear = async () => {
-    for (const left of processesWithEnvironment('BOUGH_SUITE_RUN', id)) {
-      console.log(`   left running, killed: ${left.pid} ${left.command.slice(0, 120)}`);
-      try {
-        process.kill(left.pid, 'SIGKILL');
-      } catch {
-        // ended by itself meanwhile
-      }
+  const clear = cleanUpOnce(async () => {
+    for (const left of await killProcesses('BOUGH_SUITE_RUN', id)) {
+      console.log(`   left running, killed: ${left.slice(0, 120)}`);
     }
-    for (const mount of mountsUnder(folder)) {
-      console.log(`   left mounted, detached: ${mount}`);
-      await run('umount', ['-l', mount]);
-    }
+    for (const mount of mountsUnder(folder)) console.log(`   left mounted, detached: ${mount}`);
     // Never remove through a mount: what is behind it may be a person's folder.
-    if (mountsUnder(folder).length === 0) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  };
+    if (detachMounts(folder)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
   return { logFile, vitestReport, env, clear };
-}
-
-/** Mount points inside a folder, deepest first. @param {string} folder */
-function mountsUnder(folder) {
-  return readFileSync('/proc/self/mountinfo', 'utf8')
-    .split('\n')
-    .map((line) =>
-      (line.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8))),
-    )
-    .filter((path) => path.startsWith(`${folder}/`))
-    .sort((a, b) => b.length - a.length);
 }
 
 /**

@@ -98,7 +98,7 @@ export class Server {
     const failed = await Promise.race([
       ready.then(() => null),
       server.exit.then((how) => `ended with ${String(how)}`),
-      pause(DEADLINE_MS).then(() => 'was not ready in time'),
+      deadline(DEADLINE_MS).then(() => 'was not ready in time'),
     ]);
     if (failed !== null) {
       child.kill('SIGKILL');
@@ -129,7 +129,7 @@ export class Server {
 
   private async signal(name: 'SIGTERM' | 'SIGKILL'): Promise<number | string> {
     if (this.ended === null) this.process.kill(name);
-    const how = await Promise.race([this.exit, pause(DEADLINE_MS).then(() => null)]);
+    const how = await Promise.race([this.exit, deadline(DEADLINE_MS).then(() => null)]);
     if (how === null) {
       this.process.kill('SIGKILL');
       throw new Error(`boughfs did not end after ${name}: ${this.log().trim()}`);
@@ -187,6 +187,11 @@ export function run(
 }
 
 export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** The other side of a race: does not keep the process alive when the race is over. */
+function deadline(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 

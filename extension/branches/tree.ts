@@ -93,9 +93,7 @@ export function registerTree(context: BoughContext): void {
     context.model.onDidChange(() => {
       const active = context.model.branches.filter(isActive).length;
       view.badge = active > 0 ? { value: active, tooltip: `${active} running` } : undefined;
-      const shown = context.model.branches.length > 0 || context.model.problem !== undefined;
-      const troubled = context.model.workspaces.some((workspace) => workspace.problem);
-      void vscode.commands.executeCommand('setContext', 'bough.hasBranches', shown || troubled);
+      void vscode.commands.executeCommand('setContext', 'bough.hasBranches', context.model.branches.length > 0);
     }),
   );
 }

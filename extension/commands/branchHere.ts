@@ -1,10 +1,11 @@
 // "Bough: Branch Agent Here": how many, a hint for each, and the file and selection in front go along.
 import * as vscode from 'vscode';
-import type { Branch } from '../../helper/protocol/rpc.js';
+import type { AgentPreset, Branch } from '../../helper/protocol/rpc.js';
 import { isLive } from '../branches/state.js';
 import type { BoughContext } from '../context.js';
 import { relativeInside } from '../diff/paths.js';
 import { pickBranch } from './pick.js';
+import { pickAgent } from './start.js';
 import { assertTrusted, registerCommand, withProgress } from './run.js';
 
 const MOST_BRANCHES = 16;
@@ -13,7 +14,7 @@ const SELECTION_CHARACTERS = 2000;
 
 async function askCount(): Promise<number> {
   const text = await vscode.window.showInputBox({
-    title: 'Branch Agent Here (1/2)',
+    title: 'Branch Agent Here',
     prompt: 'How many branches?',
     value: String(vscode.workspace.getConfiguration('bough').get<number>('branch.count', 3)),
     validateInput: (value) =>
@@ -29,7 +30,7 @@ async function askHints(count: number): Promise<readonly string[]> {
   const hints: string[] = [];
   for (let n = 1; n <= count; n++) {
     const hint = await vscode.window.showInputBox({
-      title: `Branch Agent Here (2/2): branch ${n} of ${count}`,
+      title: `Branch Agent Here: branch ${n} of ${count}`,
       prompt: `Hint for branch ${n} (Enter alone: none)`,
       placeHolder: 'What this branch should try',
     });
@@ -37,6 +38,16 @@ async function askHints(count: number): Promise<readonly string[]> {
     hints.push(hint.trim());
   }
   return hints;
+}
+
+/** A shell takes no hint: its branches may be worked on by an agent instead. Undefined: the parent's own. */
+async function askAgent(context: BoughContext, parent: Branch): Promise<AgentPreset | undefined> {
+  const { agents } = await context.helper.request('bough/agents', { folder: parent.workspace });
+  const own = agents.find(({ id }) => id === parent.agent);
+  if (!own || own.takesHint) return own;
+  // The parent's own first: Enter alone branches what runs.
+  const others = agents.filter((agent) => agent !== own);
+  return pickAgent([own, ...others], 'Branch Agent Here', 'What goes on in the branches');
 }
 
 /** Where the person is, in words for an agent; undefined when no file of the branch or its folder is in front. */
@@ -61,7 +72,8 @@ export function registerBranchHere(context: BoughContext): void {
     const branch = await pickBranch(context, argument, 'Branch Agent Here', isLive);
     const place = placeInFront(context, branch);
     const count = await askCount();
-    const hints = await askHints(count);
+    const agent = await askAgent(context, branch);
+    const hints = agent?.takesHint === false ? [] : await askHints(count);
     const group = vscode.workspace
       .getConfiguration('bough')
       .get<'exclusive' | 'independent'>('branch.group', 'exclusive');
@@ -74,6 +86,7 @@ export function registerBranchHere(context: BoughContext): void {
           // Without a hint of the person the place alone is no task.
           hints: hints.map((hint) => (place === undefined || hint === '' ? hint : `${hint}\n${place}`)),
           group,
+          ...(agent && agent.id !== branch.agent ? { agent: agent.id } : {}),
         },
         token,
       ),

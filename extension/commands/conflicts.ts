@@ -23,9 +23,9 @@ const KEEP = "Keep the Branch's Version";
 const TAKE = "Take the Parent's Version";
 
 function listed(conflicts: readonly Conflict[]): string {
-  const shown = conflicts.slice(0, 4).map(({ path, reason }) => `${pathLabel(path)} (${WORDS[reason]})`);
+  const shown = conflicts.slice(0, 8).map(({ path, reason }) => `${pathLabel(path)}: ${WORDS[reason]}`);
   const rest = conflicts.length - shown.length;
-  return rest > 0 ? `${shown.join(', ')} and ${rest} more` : shown.join(', ');
+  return [...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n');
 }
 
 async function resolveAll(
@@ -130,7 +130,8 @@ export async function resolveConflicts(
   doing: string,
 ): Promise<boolean> {
   const pick = await vscode.window.showWarningMessage(
-    `${doing}: ${branch.name} and ${context.model.parentName(branch)} changed the same files, nothing was changed yet: ${listed(conflicts)}. (E_CONFLICT)`,
+    `${doing}: ${branch.name} and ${context.model.parentName(branch)} changed the same files (E_CONFLICT)`,
+    { modal: true, detail: `Nothing was changed yet.\n\n${listed(conflicts)}` },
     RESOLVE,
     KEEP,
     TAKE,

@@ -11,7 +11,12 @@ interface AgentItem extends vscode.QuickPickItem {
   readonly agent: AgentPreset;
 }
 
-async function pickAgent(agents: readonly AgentPreset[]): Promise<AgentPreset> {
+/** Lets the person pick; those that cannot start come last and say why. */
+export async function pickAgent(
+  agents: readonly AgentPreset[],
+  title: string,
+  placeHolder: string,
+): Promise<AgentPreset> {
   const items = agents
     .map((agent): AgentItem => ({
       label: agent.title,
@@ -21,8 +26,8 @@ async function pickAgent(agents: readonly AgentPreset[]): Promise<AgentPreset> {
     }))
     .sort((a, b) => Number(a.agent.missing !== undefined) - Number(b.agent.missing !== undefined));
   const pick = await vscode.window.showQuickPick(items, {
-    title: 'Start Agent',
-    placeHolder: 'Agent or shell to start in a branch of this folder',
+    title,
+    placeHolder,
     matchOnDescription: true,
   });
   if (!pick) throw new vscode.CancellationError();
@@ -37,7 +42,7 @@ export function registerStart(context: BoughContext): void {
     assertTrusted();
     const folder = await pickFolder(context, 'Start Agent');
     const { agents } = await context.helper.request('bough/agents', { folder });
-    const agent = await pickAgent(agents);
+    const agent = await pickAgent(agents, 'Start Agent', 'Agent or shell to start in a branch of this folder');
     const hint = agent.takesHint
       ? await vscode.window.showInputBox({
           title: `Start ${agent.title}`,

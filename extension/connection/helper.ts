@@ -11,7 +11,7 @@ import {
 } from 'vscode-languageclient/node';
 import type { Notifications, Requests } from '../../helper/protocol/rpc.js';
 import { BoughError, toBoughError } from './error.js';
-import { connectOrStart, helperSocketPath, tryConnect } from './socket.js';
+import { connectOrStart, helperPlaces, tryConnect } from './socket.js';
 
 export type RequestName = keyof Requests;
 type Params<N extends RequestName> = Requests[N][0];
@@ -68,7 +68,7 @@ export class Helper implements vscode.Disposable {
   /** True when a helper is running already (it is not started by this). */
   async isRunning(): Promise<boolean> {
     if (this.live) return true;
-    const socket = await tryConnect(helperSocketPath());
+    const socket = await tryConnect(helperPlaces().socket);
     socket?.destroy();
     return socket !== undefined;
   }
@@ -122,11 +122,10 @@ export class Helper implements vscode.Disposable {
   private async open(): Promise<Live> {
     let socket: Socket;
     try {
-      socket = await connectOrStart(this.distFolder, helperSocketPath());
+      socket = await connectOrStart(this.distFolder, helperPlaces());
     } catch (error) {
-      const why = toBoughError(error).message;
-      this.log.error(why);
-      throw new BoughError('E_HELPER_START', why, 'Run "Bough: Doctor" or `bough doctor` in a terminal.');
+      this.log.error(toBoughError(error).line);
+      throw error;
     }
     const options: LanguageClientOptions = {
       outputChannel: this.log,

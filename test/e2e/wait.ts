@@ -23,7 +23,7 @@ export async function until<T>(
       last = error;
     }
     if (Date.now() > deadline) {
-      const why = last === undefined ? '' : `: ${last instanceof Error ? last.message : String(last)}`;
+      const why = last === undefined ? '' : `: ${last instanceof Error ? last.message : JSON.stringify(last)}`;
       throw new Error(`waited ${Math.round(patienceMs / 1000)} s for ${what}${why}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 150));

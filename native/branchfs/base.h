@@ -93,7 +93,8 @@ class Base {
  private:
   Base() = default;
   bool isNever(const BaseRef& ref) const;
-  Result<int> rootFd(std::uint32_t number) const;
+  bool neverByInode(const BaseStat& stat) const;
+  Result<std::shared_ptr<const UniqueFd>> rootFd(std::uint32_t number) const;
   Result<UniqueFd> openRef(const BaseRef& ref, int flags) const;
 
   std::string path_;

@@ -14,6 +14,7 @@
 #include <array>
 #include <climits>
 #include <mutex>
+#include <shared_mutex>
 
 namespace bough {
 
@@ -152,19 +153,6 @@ Result<std::unique_ptr<Base>> Base::open(const std::string& path, const std::vec
   return base;
 }
 
-Result<> Base::addRoot(std::uint32_t number, const std::string& absolutePath) {
-  auto fd = std::make_shared<UniqueFd>(::open(absolutePath.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!*fd) return sysError(errno, "Cannot open the kept files in " + absolutePath);
-  std::unique_lock guard(rootsLock_);
-  roots_[number] = std::move(fd);
-  return Done{};
-}
-
-void Base::dropRoot(std::uint32_t number) {
-  std::unique_lock guard(rootsLock_);
-  roots_.erase(number);
-}
-
 void Base::addNever(const std::string& absolutePath) {
   // The folder itself is not resolved: it may be a mount point of ours, which only answers once we serve it.
   std::string given = absolutePath;
@@ -210,23 +198,24 @@ bool Base::hidden(const BaseRef& folder, std::string_view name) const {
   return anyNever_ && isNever(below(folder, name));
 }
 
-/// The root's descriptor; shared so that dropRoot does not close it under a call.
-Result<std::shared_ptr<const UniqueFd>> Base::rootFd(std::uint32_t number) const {
-  std::shared_lock guard(rootsLock_);
-  auto root = roots_.find(number);
-  if (root == roots_.end()) return sys(ENOENT);
-  return std::shared_ptr<const UniqueFd>(root->second);
-}
-
 Result<UniqueFd> Base::openRef(const BaseRef& ref, int flags) const {
-  std::shared_ptr<const UniqueFd> kept;
+  UniqueFd kept;
   int root = fd_.get();
   if (ref.root != 0) {
-    BOUGH_ASSIGN(kept, rootFd(ref.root));
-    root = kept->get();
+    if (!openKept_) return sys(ENOENT);
+    BOUGH_ASSIGN(kept, openKept_(ref.root));
+    root = kept.get();
+  } else if (isNever(ref)) {
+    return sys(ENOENT);
   }
-  if (isNever(ref)) return sys(ENOENT);
-  if (ref.path.empty()) return openBelow(root, ".", flags);
+  if (ref.path.empty()) {
+    if (ref.root == 0) return openBelow(root, ".", flags);
+    if (flags & O_PATH) return kept;
+    // What is kept may be a file: the way from an O_PATH descriptor to a readable one leads through /proc.
+    int fd = ::open(procPath(kept).c_str(), flags | O_CLOEXEC);
+    if (fd < 0) return sys(errno);
+    return UniqueFd(fd);
+  }
   if (ref.path.size() < PATH_MAX) return openBelow(root, ref.path.c_str(), flags);
   // Longer than one system call takes: go down in pieces.
   UniqueFd folder;

@@ -1,4 +1,4 @@
-// The folder that branches start from, and the folders that commits kept: read-only access by BaseRef. Symlinks are
+// The folder that branches start from, and the files that commits kept: read-only access by BaseRef. Symlinks are
 // never followed, hidden names and the "never" folders (the store, our own mount points) are as if they were not there.
 // View reads through it; the store asks it for identities.
 #pragma once
@@ -7,12 +7,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "native/branchfs/hide_rules.h"
@@ -59,9 +60,10 @@ class Base {
   Base(const Base&) = delete;
   Base& operator=(const Base&) = delete;
 
-  /// Names a kept folder; BaseRef{number, …} then leads into it.
-  Result<> addRoot(std::uint32_t number, const std::string& absolutePath);
-  void dropRoot(std::uint32_t number);
+  /// How BaseRef{number, …} with number not 0 is found: an O_PATH descriptor of what a commit kept under it.
+  using OpenKept = std::function<Result<UniqueFd>(std::uint32_t root)>;
+  /// Before the first use of such a number; not while others use this object.
+  void setKept(OpenKept openKept) { openKept_ = std::move(openKept); }
   /// Hides one more folder for good, e.g. a mount point before it is mounted.
   void addNever(const std::string& absolutePath);
 
@@ -94,7 +96,6 @@ class Base {
   Base() = default;
   bool isNever(const BaseRef& ref) const;
   bool neverByInode(const BaseStat& stat) const;
-  Result<std::shared_ptr<const UniqueFd>> rootFd(std::uint32_t number) const;
   Result<UniqueFd> openRef(const BaseRef& ref, int flags) const;
 
   std::string path_;
@@ -102,8 +103,7 @@ class Base {
   BaseStat rootStat_;
   HideRules hide_;
   std::unique_ptr<Watch> watch_;
-  mutable std::shared_mutex rootsLock_;
-  std::unordered_map<std::uint32_t, std::shared_ptr<UniqueFd>> roots_;
+  OpenKept openKept_;
   mutable std::shared_mutex neverLock_;
   std::set<std::string, std::less<>> neverPaths_;                   // relative to the base
   std::set<std::pair<std::uint64_t, std::uint64_t>> neverFolders_;  // dev, ino

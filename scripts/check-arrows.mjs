@@ -8,8 +8,15 @@ import { runMain } from './report.mjs';
 import { projectFiles } from './sources.mjs';
 
 /** What every service of the helper stands on. */
-const below = ['helper/protocol/', 'helper/native/', 'helper/state/', 'helper/files/', 'helper/machines/'];
-const services = ['helper/', 'helper/agents/', 'helper/doctor/'];
+const below = [
+  'helper/protocol/',
+  'helper/native/',
+  'helper/state/',
+  'helper/agents/',
+  'helper/files/',
+  'helper/machines/',
+];
+const services = ['helper/', 'helper/doctor/'];
 
 /**
  * The parts of the project; a file belongs to the longest prefix that it starts with. `uses` names the parts it may
@@ -20,17 +27,19 @@ export const parts = {
   'helper/protocol/': { uses: [] },
   'helper/native/': { uses: [] },
   'helper/files/': { uses: ['helper/protocol/', 'helper/native/', 'helper/state/'] },
-  'helper/machines/': { uses: ['helper/protocol/', 'helper/native/', 'helper/files/', 'helper/state/'] },
+  'helper/machines/': {
+    uses: ['helper/protocol/', 'helper/native/', 'helper/files/', 'helper/agents/', 'helper/state/'],
+  },
   'helper/state/': { uses: ['helper/protocol/', 'helper/native/'] },
-  'helper/agents/': { uses: below },
+  'helper/agents/': { uses: ['helper/protocol/', 'helper/native/', 'helper/state/'] },
   'helper/doctor/': { uses: below },
   // The faces: thin, over the services; the services never know them.
   'helper/api/': { uses: [...below, ...services] },
-  'helper/cli/': { uses: [...below, 'helper/api/', 'helper/agents/', 'helper/doctor/'] },
+  'helper/cli/': { uses: [...below, 'helper/api/', 'helper/doctor/'] },
   // Where the daemon is put together.
   'helper/main': { uses: [...below, ...services, 'helper/api/'] },
   // Everything else of the helper is a service.
-  'helper/': { uses: [...below, 'helper/agents/', 'helper/doctor/'] },
+  'helper/': { uses: [...below, 'helper/doctor/'] },
   'extension/webview/': { uses: ['helper/protocol/'] },
   'extension/': { uses: ['helper/protocol/'], vscode: true },
   'webview/': { uses: ['helper/protocol/'] },

@@ -58,6 +58,8 @@ export function changeWords(changes: number | null): string | undefined {
 }
 
 export function stateWords(branch: Branch): string {
+  // Of a branch that is no longer live, that is what matters, whatever its agent does.
+  if (branch.fileState !== 'live') return branch.fileState;
   if (branch.person === 'stopped' && branch.exitCode !== null) {
     return branch.exitCode === 0 ? 'finished' : `ended with ${branch.exitCode}`;
   }

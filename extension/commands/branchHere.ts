@@ -73,7 +73,7 @@ export function registerBranchHere(context: BoughContext): void {
     const place = placeInFront(context, branch);
     const count = await askCount();
     const agent = await askAgent(context, branch);
-    const hints = agent?.takesHint === false ? [] : await askHints(count);
+    const hints = await askHints(count);
     const group = vscode.workspace
       .getConfiguration('bough')
       .get<'exclusive' | 'independent'>('branch.group', 'exclusive');

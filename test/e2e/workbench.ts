@@ -120,6 +120,10 @@ export class Workbench {
     if (!(await this.titleIs(title))) throw new Error(`the quick input is not titled "${title}"`);
   }
 
+  quickPickOpen(title: string): Promise<boolean> {
+    return this.titleIs(title);
+  }
+
   // The tree
 
   /** The row whose spoken label begins with these words. */
@@ -220,6 +224,16 @@ export class Workbench {
     });
   }
 
+  /** Puts the cursor at the end of the text in the only editor on the screen. */
+  async cursorToEnd(): Promise<void> {
+    await until('the cursor at the end of the text', async () => {
+      const lines = this.page.locator('.editor-instance .view-lines').first();
+      await lines.click(ATTEMPT);
+      await this.page.keyboard.press('Control+End');
+      return true;
+    });
+  }
+
   /** Presses a key until its effect is seen. */
   async press(key: string, what: string, effect: () => Promise<boolean>): Promise<void> {
     await until(what, async () => {
@@ -276,8 +290,16 @@ export class Workbench {
     return single.map((name) => name.trim());
   }
 
-  /** Types a line into the terminal on the screen; its effect is the caller's to wait for. */
-  async typeInTerminal(line: string): Promise<void> {
+  /** Types a line into the terminal on the screen until its effect is seen; the line must be safe to repeat. */
+  async typeInTerminal(line: string, what: string, effect: () => Promise<boolean>): Promise<void> {
+    await until(`${what} after "${line}" in the terminal`, async () => {
+      if (await effect()) return true;
+      await this.sendLine(line);
+      return until('its effect', effect, 20_000).catch(() => false);
+    });
+  }
+
+  private async sendLine(line: string): Promise<void> {
     await until('the terminal to take keys', async () => {
       const input = this.page.locator('.terminal-wrapper.active textarea.xterm-helper-textarea').first();
       await input.focus(ATTEMPT);

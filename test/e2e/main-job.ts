@@ -1,0 +1,178 @@
+// The main job as a person does it: start, branch, review, commit, undo, discard, with a reload in between; and then the
+// folder on disk, byte by byte.
+import assert from 'node:assert/strict';
+import { existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Stage } from './harness.js';
+import { branchesOf, branchNamed } from './helper-of.js';
+import { assertSame, differences, snapshot } from './snapshot.js';
+import { until } from './wait.js';
+import type { World } from './world.js';
+
+const HINTS = ['constants first', 'smallest change', 'bottom up'];
+
+/** Everything that a copy or a diff of text tends to lose, done by the shell in the branch; safe to run twice. */
+const CHANGES = [
+  'chmod +x README.md',
+  'ln -sf ../README.md docs/readme-link',
+  "printf 'one\\r\\ntwo\\r\\n' > data/crlf.txt",
+  "printf '\\000\\001\\377\\376binary' > assets/blob.bin",
+  'mv docs/CHANGES.md docs/HISTORY.md',
+  'rm -f src/receipt.js test/receipt.test.js',
+  'sed -i /receipt/d src/index.js',
+  'mkdir -p inbox/empty',
+  "printf 'SHOP_NAME=corner\\nSHOP_TOKEN=changed\\n' > .env",
+  'echo changes-are-made > made.txt',
+];
+
+/** Lies in the folder before the story begins, so that only a short line has to be typed. */
+export function prepareMainJob({ sample }: World): void {
+  writeFileSync(path.join(sample, 'change.sh'), `${CHANGES.join('\n')}\n`);
+}
+
+/** The result of CHANGES. */
+function assertChanges(folder: string): void {
+  const at = (file: string) => path.join(folder, file);
+  assert.equal(lstatSync(at('README.md')).mode & 0o777, 0o755, 'the mode bit');
+  assert.ok(lstatSync(at('docs/readme-link')).isSymbolicLink(), 'the symbolic link');
+  assert.equal(readFileSync(at('data/crlf.txt'), 'latin1'), 'one\r\ntwo\r\n', 'line ends');
+  assert.deepEqual(
+    readFileSync(at('assets/blob.bin')),
+    Buffer.from('\x00\x01\xff\xfebinary', 'latin1'),
+    'a binary file',
+  );
+  assert.ok(existsSync(at('docs/HISTORY.md')) && !existsSync(at('docs/CHANGES.md')), 'the rename');
+  assert.ok(!existsSync(at('src/receipt.js')), 'the deletion');
+  assert.ok(lstatSync(at('inbox/empty')).isDirectory(), 'the empty folder');
+  assert.equal(readFileSync(at('.env'), 'utf8'), 'SHOP_NAME=corner\nSHOP_TOKEN=changed\n', 'an ignored file');
+}
+
+export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
+  const before = snapshot(world.sample);
+
+  // 1. Start: an empty view says what to do; the palette starts a shell, its terminal opens.
+  await bench.openBoughView();
+  await until('the welcome text', async () =>
+    /No agent works in a branch of this folder yet/.test((await bench.view().textContent()) ?? ''),
+  );
+  await bench.command('Bough: Start Agent');
+  await bench.pick('Start Agent', 'Shell');
+  await bench.rowLike(/^Session .*, running/);
+  const session = await until('the session', async () => (await branchesOf(world))[0]);
+  const sessionRow = `Session ${session.name},`;
+
+  // The shell in the branch's own terminal makes changes of every kind.
+  await until('the prompt', async () => (await bench.terminalText()) !== '');
+  await bench.typeInTerminal('bash change.sh', 'changes of the session', async () =>
+    (await bench.rows()).some((label) => label.startsWith(sessionRow) && /\d+ changes/.test(label)),
+  );
+  await bench.expand(sessionRow);
+  for (const label of [
+    /^README\.md, modified, mode 0644 → 0755,/,
+    /^docs\/readme-link, added, link to \.\.\/README\.md,/,
+    /^data\/crlf\.txt, added,/,
+    /^assets\/blob\.bin, added, binary,/,
+    /^docs\/HISTORY\.md, renamed, from docs\/CHANGES\.md,/,
+    /^src\/receipt\.js, deleted,/,
+    /^inbox\/empty, added, folder,/,
+    /^\.env, modified,/,
+    /^made\.txt, added,/,
+  ]) {
+    await bench.rowLike(label);
+  }
+  assertSame('the folder itself must not change before a commit', before, snapshot(world.sample));
+
+  // 2. Branch: three at once, each with a hint, worked on by the example agent.
+  await bench.command('Bough: Branch Agent Here');
+  await bench.type('Branch Agent Here', '3');
+  await bench.pick('Branch Agent Here', 'Repair');
+  for (const [index, hint] of HINTS.entries()) await bench.type(`Branch Agent Here: branch ${index + 1} of 3`, hint);
+  await bench.expand(sessionRow);
+  for (const hint of HINTS) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · `));
+  for (const hint of HINTS) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · finished · .*change`), 240_000);
+  await picture('tree');
+
+  // 3. A reload in between loses nothing.
+  await bench.reload();
+  await bench.openBoughView();
+  await bench.rowLike(new RegExp(`^Session ${session.name}, running`));
+  await bench.expand(sessionRow);
+  for (const hint of HINTS) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · finished · `));
+
+  // 4. Review: the winner's diff and its checks.
+  const winner = await until('the winner', async () =>
+    (await branchesOf(world)).find(({ hint }) => hint.startsWith('smallest change')),
+  );
+  const winnerRow = `Branch ${winner.name},`;
+  await bench.expand(winnerRow);
+  await bench.rowLike(/^src\/money\.js, modified,/);
+  await bench.clickRow(`src/money.js, modified, in branch ${winner.name}`, async () =>
+    Boolean(await bench.tab(/money\.js \(.*, modified\)/)),
+  );
+  await until('both sides of the diff', async () => {
+    const text = await bench.editorText();
+    return text.includes('return cents - tax(cents, rate);') && text.includes('return cents + tax(cents, rate);');
+  });
+  await picture('diff');
+  assert.equal((await branchesOf(world)).length, 4, 'looking changes nothing');
+
+  // 5. Commit the winner to its parent by its button; the siblings are superseded and say so.
+  await bench.rowButton(winnerRow, 'Commit to Parent', async () =>
+    (await bench.rows()).some((label) => label.startsWith(winnerRow) && / · committed/.test(label)),
+  );
+  for (const hint of [HINTS[0], HINTS[2]]) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · superseded`));
+  await picture('committed');
+  assertSame('a commit to the parent branch leaves the folder alone', before, snapshot(world.sample));
+
+  // 6. Edit a file in the branch's own folder, opened beside the real one.
+  await bench.command('Bough: Open Branch as Workspace Folder');
+  await bench.pick('Open Branch as Workspace Folder', session.name);
+  const { folder } = await branchNamed(world, session.name);
+  assert.ok(folder !== undefined, 'the session is mounted');
+  // In a browser the window loads again with the two folders.
+  await until('the branch folder in the explorer', async () => {
+    await bench.page.locator('.activitybar a.action-label[aria-label^="Explorer"]').first().click({ timeout: 5_000 });
+    const roots = await bench.page.locator('.explorer-folders-view .monaco-list-row[aria-level="1"]').allTextContents();
+    return roots.some((text) => text.includes(`${session.name} (branch)`));
+  });
+  await bench.openFile('made.txt', /^made\.txt/);
+  await until('the text of made.txt', async () => (await bench.editorText()).includes('changes-are-made'));
+  await until('the edit on disk', async () => {
+    const text = () => readFileSync(path.join(folder, 'made.txt'), 'utf8');
+    if (text().includes('by-hand')) return true;
+    await bench.cursorToEnd();
+    if (!(await bench.editorText()).includes('by-hand')) await bench.page.keyboard.type('by-hand');
+    await bench.page.keyboard.press('Control+S');
+    return until('the save', () => text().includes('by-hand'), 10_000).catch(() => false);
+  });
+
+  // 7. Commit the session to the folder. What is on disk now is exactly what was in the branch.
+  await bench.openBoughView();
+  await bench.rowLike(new RegExp(`^Session ${session.name}, running · .*changes`));
+  const inBranch = snapshot(folder);
+  await bench.rowButton(
+    sessionRow,
+    'Commit to Parent',
+    async () =>
+      differences(before, snapshot(world.sample)).length > 0 &&
+      (await bench.rows()).some((label) => label.startsWith(sessionRow) && / · committed/.test(label)),
+  );
+  assertSame('the folder after the commit is the branch', inBranch, snapshot(world.sample));
+  assertChanges(world.sample);
+  assert.match(readFileSync(path.join(world.sample, 'src/money.js'), 'utf8'), /return cents \+ tax\(cents, rate\);/);
+  assert.ok(readFileSync(path.join(world.sample, 'made.txt'), 'utf8').includes('by-hand'));
+
+  // 8. Undo: exactly as before.
+  await bench.command('Bough: Undo Commit');
+  await until('the folder as before the commit', async () => {
+    if (await bench.quickPickOpen('Undo')) await bench.pick('Undo', session.name);
+    return differences(before, snapshot(world.sample)).length === 0;
+  });
+
+  // 9. Discard: asks, then nothing stays.
+  await bench.rowButton(sessionRow, 'Discard Branch', () => bench.dialog().isVisible());
+  await bench.answer(/cannot be undone/, 'Discard');
+  await until('no branch', async () => (await branchesOf(world)).length === 0);
+  await until('an empty view', async () => (await bench.rows()).length === 0);
+  assertSame('discarding leaves the folder alone', before, snapshot(world.sample));
+}

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -63,7 +63,7 @@ describe('argv of the presets', () => {
     const argv = agentArgv(preset('repair'), { ...quiet, hint: 'constants first' }, process.env);
     expect(argv).toEqual([nodeProgram(process.env), repairProgram(), '--hint', 'constants first']);
     expect(statSync(repairProgram()).isFile()).toBe(true);
-    expect(preset('repair').readOnly(process.env)).toEqual([repairProgram(), nodeProgram(process.env)]);
+    expect(preset('repair').readOnly(process.env)).toEqual([dirname(repairProgram()), nodeProgram(process.env)]);
   });
 
   it('is found from the bundle as from a checkout', () => {

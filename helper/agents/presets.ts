@@ -3,6 +3,8 @@
 // (the list to pick from). Plain data and pure functions; nothing here starts a process.
 //
 // None of these agents is bundled: each is installed by the person, under its own licence.
+import { dirname } from 'node:path';
+
 import type { AgentPreset } from '../protocol/rpc.js';
 import { findProgram, type Environment } from './find-program.js';
 import { nodeProgram, repairProgram } from './repair-program.js';
@@ -90,7 +92,7 @@ const repair: AgentDefinition = {
   allow: ['REPAIR_*'],
   set: nothing,
   state: [],
-  readOnly: (environment) => [repairProgram(), nodeProgram(environment)],
+  readOnly: (environment) => [dirname(repairProgram()), nodeProgram(environment)],
   argv: ({ hint }, environment) => [nodeProgram(environment), repairProgram(), ...(hint ? ['--hint', hint] : [])],
 };
 

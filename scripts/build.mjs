@@ -83,7 +83,7 @@ export async function buildBundles(note) {
 }
 
 /** @param {string} preset a configure preset of CMakePresets.json that has a build preset of the same name */
-export async function buildNative(preset) {
+export async function configureNative(preset) {
   const configured = await run('cmake', ['--preset', preset], { timeoutMs: 5 * 60_000 });
   if (configured.status !== 0) {
     throw new SetupError(
@@ -93,8 +93,14 @@ export async function buildNative(preset) {
       `see it whole with: cmake --preset ${preset} (a stale build/${preset} can be removed)`,
     );
   }
-  const jobs = String(Math.max(1, availableParallelism()));
-  const built = await run('cmake', ['--build', '--preset', preset, '-j', jobs], { timeoutMs: 40 * 60_000 });
+}
+
+/** @param {string} preset @param {readonly string[]} [targets] everything if absent */
+export async function buildNative(preset, targets) {
+  await configureNative(preset);
+  const jobs = ['-j', String(availableParallelism())];
+  const only = targets === undefined ? [] : ['--target', ...targets];
+  const built = await run('cmake', ['--build', '--preset', preset, ...jobs, ...only], { timeoutMs: 40 * 60_000 });
   if (built.status !== 0) {
     throw new SetupError(
       'BOUGH_BUILD_NATIVE',

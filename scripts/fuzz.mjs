@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSy
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { buildNative } from './build.mjs';
+import { buildNative, configureNative } from './build.mjs';
 import { summaryLine } from './count.mjs';
 import { lastLines, root, run } from './processes.mjs';
 import { runMain, Steps } from './report.mjs';
@@ -19,7 +19,7 @@ await runMain(async () => {
       only: { type: 'string' },
     },
   });
-  await new Steps('Fuzzing').run('Build', () => buildNative('fuzz'));
+  await new Steps('Fuzzing').run('Build', buildTargets);
 
   const targets = executables(join(root, 'build', 'fuzz')).filter(
     (path) => values.only === undefined || basename(path) === `fuzz_${values.only}`,
@@ -55,6 +55,14 @@ await runMain(async () => {
   console.log(summaryLine(counts));
   return counts.failed === 0 ? 0 : 1;
 });
+
+/** Builds the fuzz targets and what they link, not the programs. */
+async function buildTargets() {
+  await configureNative('fuzz');
+  const listed = await run('cmake', ['--build', '--preset', 'fuzz', '--target', 'help']);
+  const targets = new Set(listed.output.match(/^fuzz_\w+(?=:)/gm) ?? []);
+  if (targets.size > 0) await buildNative('fuzz', [...targets]);
+}
 
 /** @param {string} folder @returns {string[]} */
 function executables(folder) {

@@ -53,7 +53,7 @@ await runMain(async () => {
       console.log(`\nOpen ${address}`);
       if (password !== undefined) console.log(`Password: ${password}`);
       console.log(
-        `\nThe sample project is ${room.sample}; three of its tests fail (npm test).\n` +
+        `\nThe sample project is ${room.sample}; some of its tests fail (npm test).\n` +
           'In VS Code: F1, "Bough: Start Agent", then "Bough: Branch Agent Here".\n' +
           'Ctrl-C stops VS Code. Branches go on without it: npx bough ls shows them.',
       );

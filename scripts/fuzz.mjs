@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { buildNative, configureNative } from './build.mjs';
 import { summaryLine } from './count.mjs';
 import { lastLines, root, run } from './processes.mjs';
-import { runMain, Steps } from './report.mjs';
+import { runMain, SetupError, Steps } from './report.mjs';
 
 await runMain(async () => {
   const { values } = parseArgs({
@@ -59,9 +59,17 @@ await runMain(async () => {
 /** Builds the fuzz targets and what they link, not the programs. */
 async function buildTargets() {
   await configureNative('fuzz');
-  const listed = await run('cmake', ['--build', '--preset', 'fuzz', '--target', 'help']);
-  const targets = new Set(listed.output.match(/^fuzz_\w+(?=:)/gm) ?? []);
-  if (targets.size > 0) await buildNative('fuzz', [...targets]);
+  const listed = await run('ninja', ['-C', join(root, 'build', 'fuzz'), '-t', 'targets', 'all']);
+  const targets = new Set(listed.output.match(/^fuzz_\w+(?=: phony)/gm) ?? []);
+  if (targets.size === 0) {
+    throw new SetupError(
+      'BOUGH_TEST_NO_FUZZ',
+      'There is nothing to fuzz',
+      'CMake has no target fuzz_*',
+      'cmake --preset fuzz',
+    );
+  }
+  await buildNative('fuzz', [...targets]);
 }
 
 /** @param {string} folder @returns {string[]} */

@@ -144,11 +144,13 @@ struct ItemOutcome {
 /// How a transaction ended. Committed: `error` is empty. Otherwise the base is as it was, except with E_COMMIT_STUCK
 /// (the system let us neither go on nor back; recover tries again).
 ///
-/// Codes: E_CONFLICT (see `conflicts`) · E_UNDO_CONFLICT · E_BASE_GONE · E_NO_SPACE · E_READ_ONLY · E_NOT_WRITABLE
-/// (permission, immutable, a mount point) · E_COMMIT_INVALID (the items break a rule above) · E_COMMIT_STUCK ·
-/// E_NOT_FOUND (undo, acknowledge, release: no such transaction) · E_IO (anything else, with the system's words).
+/// Codes: E_CONFLICT (see `conflicts`) · E_UNDO_CONFLICT (likewise) · E_BASE_GONE · E_NO_SPACE · E_READ_ONLY (read-only
+/// file system, no permission, immutable, a mount point: see `errorPath`) · E_BAD_REQUEST (the items break a rule
+/// above) · E_COMMIT_STUCK · E_NO_COMMIT (undo, acknowledge, release: no such transaction) · E_IO (anything else, with
+/// the system's words).
 struct Outcome {
   std::optional<Error> error;
+  std::string errorPath;  // the path that the error is about, if it is about one
   std::vector<CommitConflict> conflicts;
   std::vector<ItemOutcome> items;  // as many as the transaction's, in its order; only when committed
   std::vector<NotApplied> notApplied;

@@ -156,10 +156,10 @@ export async function startHelper(options: ConnectOptions = {}): Promise<Socket>
   mkdirSync(at.state, { recursive: true, mode: 0o700 });
   const log = openSync(at.log, 'a', 0o600);
   const logStart = statSync(at.log).size;
-  let exited: number | string | null = null;
+  const child: { ended: number | string | null } = { ended: null };
   try {
     const source = program.endsWith('.ts');
-    const child = spawn(process.execPath, [...(source ? ['--import', 'tsx'] : []), program], {
+    const started = spawn(process.execPath, [...(source ? ['--import', 'tsx'] : []), program], {
       // Not the caller's folder: a daemon would keep it busy. Sources need tsx from the checkout.
       cwd: source ? dirname(program) : '/',
       // VS Code's own executable is node only with this.
@@ -167,9 +167,9 @@ export async function startHelper(options: ConnectOptions = {}): Promise<Socket>
       detached: true,
       stdio: ['ignore', log, log],
     });
-    child.once('exit', (code, signal) => (exited = code ?? signal));
-    child.once('error', (error) => (exited = error.message));
-    child.unref();
+    started.once('exit', (code, signal) => (child.ended = code ?? signal));
+    started.once('error', (error) => (child.ended = error.message));
+    started.unref();
   } finally {
     closeSync(log);
   }
@@ -178,9 +178,9 @@ export async function startHelper(options: ConnectOptions = {}): Promise<Socket>
     const socket = await tryConnect(at.socket);
     if (socket) return socket;
     // Status 0 means that another daemon has the lock: its socket is about to come.
-    if ((exited !== null && exited !== 0) || Date.now() > deadline) {
+    if ((child.ended !== null && child.ended !== 0) || Date.now() > deadline) {
       const said = readFileSync(at.log).subarray(logStart).toString('utf8').trim().split('\n').slice(-5).join('\n');
-      const why = exited === null ? 'did not listen in time' : `ended (${exited})`;
+      const why = child.ended === null ? 'did not listen in time' : `ended (${child.ended})`;
       throw new BoughError('E_HELPER_START', `The helper ${why}.${said === '' ? '' : ` It said: ${said}`}`, {
         fix: `Look at ${at.log} and run: bough doctor`,
       });

@@ -1,6 +1,7 @@
 // What runs a branch's programs: an interface, so that sessions need not know how a program is kept inside its branch. Used by
 // helper/sessions; implemented by process-machine.ts.
 import type { MachineKind } from '../protocol/rpc.js';
+import type { ProcessId } from '../state/process-id.js';
 
 /** Everything of the host that a program in a branch gets to see, beside the system's read-only folders. */
 export interface Enclosure {
@@ -32,13 +33,6 @@ export interface RunRequest {
   readonly environment: Readonly<Record<string, string>>;
   /** With it the program gets a pseudoterminal of that size, else /dev/null and two pipes. */
   readonly terminal?: { readonly rows: number; readonly columns: number };
-}
-
-/** A process as long as its number is not given to another one. */
-export interface ProcessId {
-  readonly pid: number;
-  /** Clock ticks after boot, field 22 of /proc/PID/stat. */
-  readonly startTime: number;
 }
 
 export interface Output {

@@ -8,7 +8,8 @@ import { pidfdOpen, pidfdSendSignal } from '../native/addon.js';
 import { BoughError } from '../protocol/failure.js';
 import { bubblewrapArguments, markers, type Host } from './bubblewrap.js';
 import { isWithin, privateEntries, systemBinds, toolChain, type Mask } from './host-view.js';
-import type { Machine, Output, ProcessId, Run, RunRequest, RunRole, Survivor } from './machine.js';
+import type { ProcessId } from '../state/process-id.js';
+import type { Machine, Output, Run, RunRequest, RunRole, Survivor } from './machine.js';
 import { commandLine, innerPid, isRunning, membersOf, pids, processId, signal } from './process-table.js';
 import { PseudoTerminal } from './pty.js';
 
@@ -25,8 +26,7 @@ export class ProcessMachine implements Machine {
   constructor(private readonly environment: NodeJS.ProcessEnv) {}
 
   async run(request: RunRequest): Promise<Run> {
-    const program = findProgram('bwrap', this.environment);
-    if (program === undefined) throw noBubblewrap();
+    const program = requireBubblewrap(this.environment);
     const terminal = request.terminal;
     const pty = terminal === undefined ? null : new PseudoTerminal(terminal.rows, terminal.columns);
     const streams =
@@ -103,8 +103,11 @@ export class ProcessMachine implements Machine {
   }
 }
 
-function noBubblewrap(): BoughError {
-  return new BoughError(
+/** Path of bwrap, or E_NO_BWRAP. */
+export function requireBubblewrap(environment: NodeJS.ProcessEnv): string {
+  const program = findProgram('bwrap', environment);
+  if (program !== undefined) return program;
+  throw new BoughError(
     'E_NO_BWRAP',
     'bubblewrap (bwrap) is not installed, so no program can be enclosed in a branch.',
     {
@@ -146,8 +149,9 @@ abstract class NamespaceRun {
 
   async stop(graceMs = GRACE_MS): Promise<void> {
     this.stopping = true;
-    this.thaw();
     for (const pid of membersOf(this.init)) signal(pid, 'SIGTERM');
+    // After it, so that a frozen program gets no instant in which it could write.
+    this.thaw();
     const deadline = Date.now() + graceMs;
     while (isRunning(this.init) && Date.now() < deadline) await pause();
     kill(this.init);

@@ -1,7 +1,7 @@
 // Reads /proc (proc(5)): which processes are alive, what is in a PID namespace, which bubblewraps are ours. Used by the process
 // machine and by the reconciliation at the start.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import type { ProcessId } from './machine.js';
+import type { ProcessId } from '../state/process-id.js';
 
 /** All numeric entries of /proc. */
 export function pids(): number[] {

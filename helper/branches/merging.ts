@@ -1,0 +1,136 @@
+// Does what boughfs leaves to its callers: text files that both the branch and its parent changed are merged by lines, then the
+// commit or rebase is tried again. Used by committing.ts.
+import type { Conflict, FileStat, Side, WirePath } from '../protocol/boughfs.js';
+import { BoughError } from '../protocol/failure.js';
+import type { StoreLink } from '../files/store-link.js';
+import { asText, MERGE_LIMIT_BYTES, mergeText, mergeValue } from './text-merge.js';
+import { pathKey } from './wire-path.js';
+
+/** A person who saves again and again must not keep a commit going for ever. */
+const ROUNDS = 8;
+const CHUNK = 8 * 1024 * 1024;
+
+interface Merged {
+  readonly path: WirePath;
+  readonly content: string;
+  readonly mode: number;
+  /** The parent's file that went into it. */
+  readonly theirs: { readonly text: string; readonly stat: FileStat };
+}
+
+/** Runs `attempt`; where it meets conflicts that merge cleanly, settles them and runs it again. */
+export async function withMerges<T>(
+  link: StoreLink,
+  branch: string,
+  attempt: () => Promise<T>,
+): Promise<{ readonly result: T; readonly merged: readonly WirePath[] }> {
+  const merged = new Map<string, WirePath>();
+  for (let round = 0; ; round++) {
+    try {
+      return { result: await attempt(), merged: [...merged.values()] };
+    } catch (error) {
+      const conflicts = error instanceof BoughError && error.code === 'E_CONFLICT' ? error.detail.conflicts : undefined;
+      if (conflicts === undefined || conflicts.length === 0 || round >= ROUNDS) throw error;
+      for (const path of await settle(link, branch, conflicts, error as BoughError)) merged.set(pathKey(path), path);
+    }
+  }
+}
+
+/** All or nothing: only when every conflict merges is the first one settled. */
+async function settle(
+  link: StoreLink,
+  branch: string,
+  conflicts: readonly Conflict[],
+  error: BoughError,
+): Promise<WirePath[]> {
+  const ready: Merged[] = [];
+  const left: Conflict[] = [];
+  for (const conflict of conflicts) {
+    const merged = await mergeOne(link, branch, conflict);
+    if (merged === null) left.push(conflict);
+    else ready.push(merged);
+  }
+  if (left.length > 0) {
+    throw new BoughError('E_CONFLICT', error.message, {
+      ...error.detail,
+      conflicts: left,
+      fix: error.detail.fix ?? 'Open each file in the merge editor or choose a side, then commit again.',
+    });
+  }
+  for (const merged of ready) await resolve(link, branch, merged);
+  return ready.map(({ path }) => path);
+}
+
+async function mergeOne(link: StoreLink, branch: string, conflict: Conflict): Promise<Merged | null> {
+  const sides = [conflict.base, conflict.ours, conflict.theirs];
+  const plain = sides.every((side) => side.type === 'file' && !side.binary && side.size <= MERGE_LIMIT_BYTES);
+  if (conflict.reason !== 'both-changed' || !plain) return null;
+  const at = (side: Side) => ({ branch, side, path: conflict.path });
+  // Its identity before its content: a save in between shows when it is compared in `resolve`.
+  const stat = await link.request('branch.stat', at('parent'));
+  const [base, ours, theirs] = await Promise.all(
+    (['point', 'branch', 'parent'] as const).map(async (side) =>
+      asText(await readWhole(link, branch, side, conflict.path)),
+    ),
+  );
+  if (base === undefined || ours === undefined || theirs === undefined) return null;
+  if (base === null || ours === null || theirs === null) return null;
+  const content = mergeText(base, ours, theirs);
+  const mode = mergeValue(conflict.base.mode, conflict.ours.mode, conflict.theirs.mode);
+  return content === null || mode === undefined
+    ? null
+    : { path: conflict.path, content, mode, theirs: { text: theirs, stat } };
+}
+
+/**
+ * Hands the merged content in. boughfs settles it against the parent as it is at that moment; if the person saved since it was
+ * read, their newer text is merged into what was just handed in, and so on until both agree.
+ */
+async function resolve(link: StoreLink, branch: string, merged: Merged): Promise<void> {
+  let { content, theirs } = merged;
+  const { path, mode } = merged;
+  for (let round = 0; round < ROUNDS; round++) {
+    const data = Buffer.from(content, 'utf8').toString('base64');
+    await link.request('branch.resolve', { branch, path, take: 'content', data, mode });
+    const stat = await link.request('branch.stat', { branch, side: 'parent', path });
+    if (sameFile(stat, theirs.stat)) return;
+    const text = asText(await readWhole(link, branch, 'parent', path));
+    const next = text === null ? null : mergeText(theirs.text, content, text);
+    if (text === null || next === null) break;
+    content = next;
+    theirs = { text, stat };
+  }
+  throw new BoughError('E_CONFLICT', 'A file was changed in the parent while it was being merged.', {
+    paths: [path],
+    fix: 'Save your files and commit again.',
+  });
+}
+
+function sameFile(a: FileStat, b: FileStat): boolean {
+  return a.type === b.type && a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs;
+}
+
+/** A whole file, in pieces of what one answer may hold. E_TOO_BIG over the limit. */
+export async function readWhole(
+  link: StoreLink,
+  branch: string,
+  side: Side,
+  path: WirePath,
+  limit = 64 * 1024 * 1024,
+): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let offset = 0;
+  for (;;) {
+    const { data, size, eof } = await link.request('branch.read', { branch, side, path, offset, length: CHUNK });
+    if (size > limit) {
+      throw new BoughError('E_TOO_BIG', `The file has ${size} bytes, more than the ${limit} that can be shown.`, {
+        paths: [path],
+        fix: "Open it in the branch's folder.",
+      });
+    }
+    const part = Buffer.from(data, 'base64');
+    parts.push(part);
+    offset += part.length;
+    if (eof || part.length === 0) return Buffer.concat(parts);
+  }
+}

@@ -68,13 +68,18 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const program = new Command('bough')
   .description('Branch a live coding agent: its files fork, each branch goes on by itself, the winner is committed.')
   .version(version())
-  .enablePositionalOptions()
   .addHelpText('after', '\nExample:\n  $ bough start claude --hint "make the tests pass" && bough branch -n 3');
 for (const command of commands) program.addCommand(command);
 // Commander ends with 1 after wrong use, and this command line with 2: 1 says that the work itself failed.
 for (const command of [program, ...commands]) {
   command.exitOverride((error: CommanderError) => {
-    process.exit(error.exitCode === 0 ? 0 : 2);
+    if (error.exitCode === 0) process.exit(0);
+    // Commander has said it on stderr already; a program reads the last line of stdout.
+    if (process.argv.includes('--json')) {
+      const message = error.message.replace(/^error: /, '');
+      process.stdout.write(`${JSON.stringify({ ok: false, error: { code: 'E_USAGE', message } })}\n`);
+    }
+    process.exit(2);
   });
 }
 await program.parseAsync();

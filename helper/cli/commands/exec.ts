@@ -13,10 +13,9 @@ export function execCommand(): Command {
     'bough exec fix -- npm test',
     'bough exec --branch fix -- git status --short',
   ])
-    .argument('<arguments...>', 'the branch and the command; with --branch the command alone')
+    .argument('<arguments...>', 'the branch and, after --, the command; with --branch the command alone')
     .option('-b, --branch <branch>', 'the branch as an option')
     .option('--timeout <seconds>', 'end it after so long')
-    .passThroughOptions()
     .action(async (given: readonly string[], options: ExecOptions) => {
       await withSession(options, async (session) => {
         const [wanted, command] = options.branch === undefined ? [given[0], given.slice(1)] : [options.branch, given];

@@ -14,7 +14,7 @@ const SELECTION_CHARACTERS = 2000;
 
 async function askCount(): Promise<number> {
   const text = await vscode.window.showInputBox({
-    title: 'Branch Agent Here',
+    title: 'Branch Agent Here: How Many',
     prompt: 'How many branches?',
     value: String(vscode.workspace.getConfiguration('bough').get<number>('branch.count', 3)),
     validateInput: (value) =>
@@ -47,7 +47,7 @@ async function askAgent(context: BoughContext, parent: Branch): Promise<AgentPre
   if (!own || own.takesHint) return own;
   // The parent's own first: Enter alone branches what runs.
   const others = agents.filter((agent) => agent !== own);
-  return pickAgent([own, ...others], 'Branch Agent Here', 'What goes on in the branches');
+  return pickAgent([own, ...others], 'Branch Agent Here: Agent', 'What goes on in the branches');
 }
 
 /** Where the person is, in words for an agent; undefined when no file of the branch or its folder is in front. */

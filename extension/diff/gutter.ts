@@ -3,7 +3,7 @@
 import * as vscode from 'vscode';
 import { toBoughError } from '../connection/error.js';
 import type { BoughContext } from '../context.js';
-import { toUri } from './uri.js';
+import { toUriBeside } from './uri.js';
 
 export function registerGutter(context: BoughContext): void {
   let source: vscode.SourceControl | undefined;
@@ -15,7 +15,7 @@ export function registerGutter(context: BoughContext): void {
       const address = { side: 'point', branch: inside.branch.id, path: inside.path } as const;
       try {
         await context.helper.request('bough/stat', address);
-        return toUri(address);
+        return toUriBeside(uri, address);
       } catch (error) {
         // Added in the branch: all of it is new, which the tree says already.
         context.log.trace(`no gutter for ${inside.path}: ${toBoughError(error).code}`);

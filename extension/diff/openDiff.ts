@@ -10,7 +10,7 @@ import type { BoughContext } from '../context.js';
 import { pickBranch } from '../commands/pick.js';
 import { registerCommand, withProgress } from '../commands/run.js';
 import { pathKey, pathLabel } from './paths.js';
-import { toUri } from './uri.js';
+import { SCHEME, toUri, toUriBeside, type Address } from './uri.js';
 
 /** More files than this at once freeze the multi-file diff: the rest is said, not shown. */
 export const DIFF_LIMIT = 100;
@@ -24,18 +24,22 @@ export function branchSide(branch: Branch, path: WirePath, type: Change['type'])
   return toUri({ side: 'branch', branch: branch.id, path });
 }
 
+/** The two sides of a diff; undefined: there is nothing on that side. */
 interface Sides {
-  readonly before: vscode.Uri;
-  readonly after: vscode.Uri;
+  readonly before: vscode.Uri | undefined;
+  readonly after: vscode.Uri | undefined;
 }
 
 function sides(branch: Branch, change: Change): Sides {
-  const empty = toUri({ side: 'empty', branch: branch.id, path: change.path });
-  return {
-    before:
-      change.kind === 'added' ? empty : toUri({ side: 'point', branch: branch.id, path: change.from ?? change.path }),
-    after: change.kind === 'deleted' ? empty : branchSide(branch, change.path, change.type),
-  };
+  const after = change.kind === 'deleted' ? undefined : branchSide(branch, change.path, change.type);
+  if (change.kind === 'added') return { before: undefined, after };
+  const point: Address = { side: 'point', branch: branch.id, path: change.from ?? change.path };
+  // A renamed file is shown as one; all others have the same path on both sides.
+  return { before: after && change.from === undefined ? beside(after, point) : toUri(point), after };
+}
+
+function beside(live: vscode.Uri, address: Address): vscode.Uri {
+  return live.scheme === SCHEME ? toUri(address) : toUriBeside(live, address);
 }
 
 function modeNote(change: Change): string {
@@ -46,8 +50,9 @@ function modeNote(change: Change): string {
 
 async function openOne(branch: Branch, change: Change): Promise<void> {
   const { before, after } = sides(branch, change);
+  const nothing = toUri({ side: 'empty', branch: branch.id, path: change.path });
   const title = `${pathLabel(change.path)} (${branch.name}, ${change.kind}${modeNote(change)})`;
-  await vscode.commands.executeCommand('vscode.diff', before, after, title, { preview: true });
+  await vscode.commands.executeCommand('vscode.diff', before ?? nothing, after ?? nothing, title, { preview: true });
 }
 
 async function openMany(title: string, pairs: readonly (readonly [vscode.Uri, Sides])[]): Promise<void> {
@@ -138,16 +143,14 @@ async function compareWithSibling(context: BoughContext, argument: unknown): Pro
     void vscode.window.showInformationMessage(`${branch.name} and ${sibling.name} have the same files.`);
     return;
   }
-  const empty = (change: Change) => toUri({ side: 'empty', branch: branch.id, path: change.path });
   await openMany(
     `${sibling.name} ↔ ${branch.name}: ${total} differences`,
-    files.map((change) => [
-      branchSide(branch, change.path, change.type),
-      {
-        before: change.kind === 'added' ? empty(change) : branchSide(sibling, change.from ?? change.path, change.type),
-        after: change.kind === 'deleted' ? empty(change) : branchSide(branch, change.path, change.type),
-      },
-    ]),
+    files.map((change) => {
+      const after = change.kind === 'deleted' ? undefined : branchSide(branch, change.path, change.type);
+      const address: Address = { side: 'branch', branch: sibling.id, path: change.from ?? change.path };
+      const before = change.kind === 'added' ? undefined : after ? beside(after, address) : toUri(address);
+      return [branchSide(branch, change.path, change.type), { before, after }];
+    }),
   );
   sayCapped(changes.length, total);
 }

@@ -58,7 +58,7 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
   await bench.command('Bough: Start Agent');
   await bench.pick('Start Agent', 'Shell');
   await bench.rowLike(/^Session .*, running/);
-  const session = await until('the session', async () => (await branchesOf(world))[0]);
+  const session = await until('the session', async () => (await branchesOf(world)).at(0));
   const sessionRow = `Session ${session.name},`;
 
   // The shell in the branch's own terminal makes changes of every kind.
@@ -84,8 +84,8 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
 
   // 2. Branch: three at once, each with a hint, worked on by the example agent.
   await bench.command('Bough: Branch Agent Here');
-  await bench.type('Branch Agent Here', '3');
-  await bench.pick('Branch Agent Here', 'Repair');
+  await bench.type('Branch Agent Here: How Many', '3');
+  await bench.pick('Branch Agent Here: Agent', 'Repair');
   for (const [index, hint] of HINTS.entries()) await bench.type(`Branch Agent Here: branch ${index + 1} of 3`, hint);
   await bench.expand(sessionRow);
   for (const hint of HINTS) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · `));

@@ -150,11 +150,19 @@ export class Workbench {
   }
 
   async expand(label: string): Promise<void> {
-    await until(`"${label}" to be unfolded`, async () => {
-      const row = this.row(label);
-      if ((await row.getAttribute('aria-expanded', ATTEMPT)) === 'true') return true;
-      await row.locator('.monaco-tl-twistie').click(ATTEMPT);
-      return (await row.getAttribute('aria-expanded', ATTEMPT)) === 'true';
+    await this.fold(label, 'true');
+  }
+
+  async collapse(label: string): Promise<void> {
+    await this.fold(label, 'false');
+  }
+
+  private async fold(label: string, expanded: 'true' | 'false'): Promise<void> {
+    const done = async () => (await this.row(label).getAttribute('aria-expanded', ATTEMPT)) === expanded;
+    await until(`"${label}" to be ${expanded === 'true' ? 'unfolded' : 'folded'}`, async () => {
+      if (await done()) return true;
+      await this.row(label).locator('.monaco-tl-twistie').click(ATTEMPT);
+      return until('the fold', done, 5_000).catch(() => false);
     });
   }
 

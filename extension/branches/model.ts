@@ -128,7 +128,7 @@ export class BranchModel implements vscode.Disposable {
         const mount = mounts.find((at) => at === own || relativeInside(at, own) !== undefined);
         const workspace =
           mount === undefined
-            ? await this.helper.request('bough/open', { folder: own })
+            ? await this.open(own)
             : known.find((candidate) => candidate.branches.some((branch) => branch.folder === mount));
         if (workspace) byFolder.set(workspace.folder, workspace);
       }
@@ -140,6 +140,20 @@ export class BranchModel implements vscode.Disposable {
     } catch (error) {
       this.failure = toBoughError(error);
       this.log.error(`reading the branches failed: ${this.failure.line}`);
+    }
+  }
+
+  /** One folder that cannot be branched must not hide the others. */
+  private async open(folder: string): Promise<Workspace | undefined> {
+    try {
+      return await this.helper.request('bough/open', { folder });
+    } catch (thrown) {
+      const error = toBoughError(thrown);
+      if (/^E_(HELPER_|NO_HELPER)/.test(error.code)) throw error;
+      // A branch that is gone but still open in the editor.
+      if (error.code === 'E_IS_BRANCH') return undefined;
+      const message = error.fix === undefined ? error.message : `${error.message} ${error.fix}`;
+      return { folder, branches: [], commits: [], store: null, problem: { code: error.code, message } };
     }
   }
 

@@ -93,6 +93,7 @@ export class BranchNode {
     line(isSession(branch) ? 'Session' : 'Branch', branch.name);
     line('Agent', `${branch.agent} (${branch.machine === 'process' ? 'process isolation' : 'microVM'})`);
     line('State', stateWords(branch));
+    if (branch.note !== null) line('Note', branch.note);
     if (branch.hint !== '') line('Hint', branch.hint);
     if (branch.group !== 0) line('Group', branch.exclusive ? 'first commit wins' : 'independent');
     if (branch.checks) {

@@ -33,8 +33,8 @@ async function discard(context: BoughContext, argument: unknown): Promise<void> 
   await context.model.refresh();
   await confirmDiscard(context, context.model.branch(branch.id) ?? branch);
   const recursive = context.model.children(branch).length > 0;
-  await withProgress(`Discarding ${branch.name}`, (token) =>
-    context.helper.request('bough/abort', { branch: branch.id, ...(recursive ? { recursive } : {}) }, token),
+  await withProgress(`Discarding ${branch.name}`, (watched) =>
+    context.helper.request('bough/abort', { branch: branch.id, ...(recursive ? { recursive } : {}) }, watched),
   );
   await context.model.refresh();
 }
@@ -43,8 +43,8 @@ async function rebase(context: BoughContext, argument: unknown): Promise<void> {
   const branch = await pickBranch(context, argument, 'Rebase', ({ fileState }) => fileState !== 'committed');
   for (;;) {
     try {
-      const { paths, merged } = await withProgress(`Rebasing ${branch.name}`, (token) =>
-        context.helper.request('bough/rebase', { branch: branch.id }, token),
+      const { paths, merged } = await withProgress(`Rebasing ${branch.name}`, (watched) =>
+        context.helper.request('bough/rebase', { branch: branch.id }, watched),
       );
       const mergedWords = merged.length > 0 ? ` Merged by lines: ${merged.map(pathLabel).join(', ')}.` : '';
       void vscode.window.showInformationMessage(

@@ -77,7 +77,7 @@ export function registerBranchHere(context: BoughContext): void {
     const group = vscode.workspace
       .getConfiguration('bough')
       .get<'exclusive' | 'independent'>('branch.group', 'exclusive');
-    const { branches } = await withProgress(`Branching ${branch.name}`, (token) =>
+    const { branches } = await withProgress(`Branching ${branch.name}`, (watched) =>
       context.helper.request(
         'bough/branch',
         {
@@ -88,7 +88,7 @@ export function registerBranchHere(context: BoughContext): void {
           group,
           ...(agent && agent.id !== branch.agent ? { agent: agent.id } : {}),
         },
-        token,
+        watched,
       ),
     );
     await context.model.refresh();

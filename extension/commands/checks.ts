@@ -58,8 +58,8 @@ export function registerChecks(context: BoughContext): void {
     assertTrusted();
     const branch = await pickBranch(context, argument, 'Run Checks', isLive);
     const command = await checkCommand(branch);
-    const run = await withProgress(`${branch.name}: ${command}`, (token) =>
-      context.helper.request('bough/checks', { branch: branch.id, command }, token),
+    const run = await withProgress(`${branch.name}: ${command}`, (watched) =>
+      context.helper.request('bough/checks', { branch: branch.id, command }, watched),
     );
     await context.model.refresh();
     sayResult(context, branch, run);

@@ -59,6 +59,7 @@ function sayCommitted(context: BoughContext, branch: Branch, result: Committed):
     );
   }
   if (result.gitCommit !== null) words.push(`Git commit ${result.gitCommit.slice(0, 8)}.`);
+  if (result.gitProblem !== null) words.push(`Git made no commit: ${result.gitProblem}`);
   if (result.notApplied.length > 0) {
     words.push(
       `Not applied: ${result.notApplied.map(({ path, what, why }) => `${what} of ${pathLabel(path)} (${why})`).join(', ')}.`,
@@ -77,7 +78,7 @@ async function commit(context: BoughContext, branch: Branch, paths: readonly Wir
   const operation = randomUUID();
   for (let attempt = 0; ; attempt++) {
     try {
-      const result = await withProgress(`Committing ${branch.name}`, (token) =>
+      const result = await withProgress(`Committing ${branch.name}`, (watched) =>
         context.helper.request(
           'bough/commit',
           {
@@ -86,7 +87,7 @@ async function commit(context: BoughContext, branch: Branch, paths: readonly Wir
             ...(paths ? { paths } : {}),
             ...(message === undefined ? {} : { git: { message } }),
           },
-          token,
+          watched,
         ),
       );
       sayCommitted(context, branch, result);
@@ -126,8 +127,8 @@ async function undo(context: BoughContext, folder: unknown, commitId: unknown): 
     which = pick.made.commit;
   }
   const params = { folder: where, commit: which };
-  const { paths } = await withProgress('Undoing the commit', (token) =>
-    context.helper.request('bough/undo', params, token),
+  const { paths } = await withProgress('Undoing the commit', (watched) =>
+    context.helper.request('bough/undo', params, watched),
   );
   void vscode.window.showInformationMessage(
     `Undone: ${paths === 1 ? '1 path is' : `${paths} paths are`} as before the commit.`,

@@ -34,7 +34,7 @@ async function resolveAll(
   conflicts: readonly Conflict[],
   take: 'ours' | 'theirs',
 ): Promise<void> {
-  await withProgress(`Resolving ${conflicts.length} conflicts of ${branch.name}`, async (token, report) => {
+  await withProgress(`Resolving ${conflicts.length} conflicts of ${branch.name}`, async ({ token, report }) => {
     for (const { path } of conflicts) {
       if (token.isCancellationRequested) throw new vscode.CancellationError();
       report(pathLabel(path));

@@ -1,6 +1,7 @@
 // How a command is registered: what it throws becomes a message with a code and what to do. Used by every command's file.
 import * as vscode from 'vscode';
 import { toBoughError } from '../connection/error.js';
+import type { Watched } from '../connection/helper.js';
 import type { BoughContext } from '../context.js';
 
 /** Shows an error to the person; the whole of it goes to the log. Does not wait for the person. */
@@ -39,14 +40,11 @@ export function registerCommand(
 }
 
 /** Work that may take over a second: a notification with a Cancel button. */
-export function withProgress<T>(
-  title: string,
-  work: (token: vscode.CancellationToken, report: (message: string) => void) => Promise<T>,
-): Promise<T> {
+export function withProgress<T>(title: string, work: (watched: Watched) => Promise<T>): Promise<T> {
   return Promise.resolve(
     vscode.window.withProgress(
       { location: vscode.ProgressLocation.Notification, title, cancellable: true },
-      (progress, token) => work(token, (message) => progress.report({ message })),
+      (progress, token) => work({ token, report: (message) => progress.report({ message }) }),
     ),
   );
 }

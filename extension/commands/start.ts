@@ -52,11 +52,11 @@ export function registerStart(context: BoughContext): void {
       : '';
     if (hint === undefined) throw new vscode.CancellationError();
     const network = vscode.workspace.getConfiguration('bough').get<boolean>('agent.network', true);
-    const branch = await withProgress(`Starting ${agent.title}`, (token) =>
+    const branch = await withProgress(`Starting ${agent.title}`, (watched) =>
       context.helper.request(
         'bough/start',
         { folder, agent: agent.id, network, ...(hint === '' ? {} : { hint }) },
-        token,
+        watched,
       ),
     );
     await context.model.refresh();
@@ -78,8 +78,8 @@ export function registerStart(context: BoughContext): void {
   registerCommand('bough.stop', 'Stop Agent', context, async (argument) => {
     assertTrusted();
     const branch = await pickBranch(context, argument, 'Stop Agent', (candidate) => candidate.person === 'running');
-    await withProgress(`Stopping ${branch.name}`, (token) =>
-      context.helper.request('bough/stop', { branch: branch.id }, token),
+    await withProgress(`Stopping ${branch.name}`, (watched) =>
+      context.helper.request('bough/stop', { branch: branch.id }, watched),
     );
     await context.model.refresh();
   });

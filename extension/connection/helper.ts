@@ -1,5 +1,6 @@
 // The one connection to the helper: requests, notifications, and a new connection when the helper dies. Owned by
 // BoughContext; every feature asks through it.
+import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import * as vscode from 'vscode';
 import {
@@ -7,6 +8,7 @@ import {
   ErrorAction,
   LanguageClient,
   RevealOutputChannelOn,
+  WorkDoneProgress,
   type LanguageClientOptions,
 } from 'vscode-languageclient/node';
 import type { Notifications, Requests } from '../../helper/protocol/rpc.js';
@@ -14,6 +16,12 @@ import { BoughError, toBoughError } from './error.js';
 import { connectOrStart, helperPlaces, tryConnect } from './socket.js';
 
 export type RequestName = keyof Requests;
+
+/** A progress notification that the person looks at, and their Cancel button. */
+export interface Watched {
+  readonly token: vscode.CancellationToken;
+  readonly report: (message: string) => void;
+}
 type Params<N extends RequestName> = Requests[N][0];
 type Result<N extends RequestName> = Requests[N][1];
 
@@ -77,17 +85,15 @@ export class Helper implements vscode.Disposable {
    * Asks the helper; connects (and starts it) first if need be.
    * @throws BoughError with the helper's code, or E_HELPER_START, E_HELPER_GONE.
    */
-  async request<N extends RequestName>(
-    name: N,
-    params: Params<N>,
-    token?: vscode.CancellationToken,
-  ): Promise<Result<N>> {
+  async request<N extends RequestName>(name: N, params: Params<N>, watched?: Watched): Promise<Result<N>> {
     for (let attempt = 1; ; attempt++) {
       const live = await this.connect();
+      const progress = watched && this.followProgress(live.client, watched);
       try {
-        return await live.client.sendRequest<Result<N>>(name, params, token);
+        const sent = progress ? { ...params, workDoneToken: progress.workDoneToken } : params;
+        return await live.client.sendRequest<Result<N>>(name, sent, watched?.token);
       } catch (thrown) {
-        if (token?.isCancellationRequested) throw new vscode.CancellationError();
+        if (watched?.token.isCancellationRequested) throw new vscode.CancellationError();
         if (!live.lost && !live.socket.destroyed && live.client.isRunning()) throw toBoughError(thrown);
         this.lost(live);
         this.log.warn(`${name}: the connection to the helper was lost`);
@@ -97,8 +103,21 @@ export class Helper implements vscode.Disposable {
           `The helper ended while it worked on ${name.slice('bough/'.length)}.`,
           'It is being started again: look at the Branches view, then repeat the command if it had no effect.',
         );
+      } finally {
+        progress?.end.dispose();
       }
     }
+  }
+
+  private followProgress(
+    client: LanguageClient,
+    { report }: Watched,
+  ): { workDoneToken: string; end: vscode.Disposable } {
+    const workDoneToken = randomUUID();
+    const end = client.onProgress(WorkDoneProgress.type, workDoneToken, (value) => {
+      if (value.kind !== 'end' && value.message !== undefined) report(value.message);
+    });
+    return { workDoneToken, end };
   }
 
   private connect(): Promise<Live> {

@@ -19,9 +19,9 @@ export function registerDoctor(context: BoughContext): void {
   );
   registerCommand('bough.doctor', 'Doctor', context, async () => {
     const folder = vscode.workspace.workspaceFolders?.find(({ uri }) => uri.scheme === 'file')?.uri.fsPath;
-    text = await withProgress('Examining this machine', async (token) => {
+    text = await withProgress('Examining this machine', async (watched) => {
       try {
-        return doctorReport((await context.helper.request('bough/doctor', folder ? { folder } : {}, token)).checks);
+        return doctorReport((await context.helper.request('bough/doctor', folder ? { folder } : {}, watched)).checks);
       } catch (thrown) {
         if (thrown instanceof vscode.CancellationError) throw thrown;
         const error = toBoughError(thrown);

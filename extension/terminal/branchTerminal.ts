@@ -48,27 +48,30 @@ export class BranchTerminal implements vscode.Pseudoterminal {
     void this.attach();
   }
 
-  private async attach(): Promise<void> {
+  /** @param shell starts a shell in the branch where the agent has ended. */
+  private async attach(shell = false): Promise<void> {
     if (this.terminal !== undefined) return;
     try {
-      const { terminal, replay } = await this.context.helper.request('bough/terminal/open', {
+      const { terminal, replay, running, exitCode } = await this.context.helper.request('bough/terminal/open', {
         branch: this.branch,
         rows: this.rows,
         columns: this.columns,
+        ...(shell ? { shell } : {}),
       });
-      if (this.attached(terminal)) return;
+      if (this.isAttached(terminal)) return;
       this.terminal = terminal;
+      this.ended = false;
       // Clear first: after a lost connection the replay holds what is on the screen already.
       this.write.fire(`\x1b[2J\x1b[3J\x1b[H${replay}`);
       for (const { terminal: of, data } of this.early.splice(0)) if (of === terminal) this.write.fire(data);
-      const branch = this.context.model.branch(this.branch);
-      if (branch && branch.exitCode !== null && branch.person !== 'running') this.sayEnd(branch.exitCode);
+      if (!running) this.sayEnd(exitCode);
     } catch (error) {
       this.write.fire(`\r\n\x1b[33m${toBoughError(error).line}\x1b[0m\r\n`);
     }
   }
 
-  private attached(terminal: string): boolean {
+  /** A method, because it changes while an answer is waited for. */
+  private isAttached(terminal: string): boolean {
     return this.terminal === terminal;
   }
 
@@ -77,12 +80,18 @@ export class BranchTerminal implements vscode.Pseudoterminal {
     if (this.ended) return;
     this.ended = true;
     const how =
-      exitCode === null ? 'was stopped' : exitCode === 0 ? 'has finished' : `ended with exit status ${exitCode}`;
-    this.write.fire(`\r\n\x1b[2m[the agent ${how}; its files are in the Branches view]\x1b[0m\r\n`);
+      exitCode === null ? 'does not run' : exitCode === 0 ? 'has finished' : `ended with exit status ${exitCode}`;
+    this.write.fire(`\r\n\x1b[2m[The agent ${how}. Enter: a shell in this branch]\x1b[0m\r\n`);
   }
 
   handleInput(data: string): void {
-    if (this.terminal === undefined || this.ended) return;
+    if (this.ended) {
+      if (data !== '\r' || !vscode.workspace.isTrusted) return;
+      this.terminal = undefined;
+      void this.attach(true);
+      return;
+    }
+    if (this.terminal === undefined) return;
     this.context.helper.request('bough/terminal/input', { terminal: this.terminal, data }).catch((error: unknown) => {
       this.context.log.warn(`terminal input: ${toBoughError(error).line}`);
     });

@@ -68,16 +68,21 @@ export class Steps {
   }
 }
 
-/** Runs a script's main function; prints an error the way a person can use it. @param {() => Promise<number | void>} main */
+/** Prints an error the way a person can use it. @param {unknown} error */
+export function printError(error) {
+  if (error instanceof SetupError) {
+    console.error(`\nerror ${error.code}: ${error.what}\n  why: ${error.why}\n  fix: ${error.fix}`);
+  } else {
+    console.error(error);
+  }
+}
+
+/** Runs a script's main function; its result is the exit status. @param {() => Promise<number | void>} main */
 export async function runMain(main) {
   try {
     process.exitCode = (await main()) ?? 0;
   } catch (error) {
-    if (error instanceof SetupError) {
-      console.error(`\nerror ${error.code}: ${error.what}\n  why: ${error.why}\n  fix: ${error.fix}`);
-    } else {
-      console.error(error);
-    }
+    printError(error);
     process.exitCode = 1;
   }
 }

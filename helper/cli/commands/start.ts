@@ -25,7 +25,7 @@ export function startCommand(): Command {
     .argument('[command...]', 'command of an agent of your own, after --')
     .option('--hint <words>', "the agent's task")
     .option('--name <name>', 'name of the branch')
-    .option('--no-network', 'without a network')
+    .option('--no-network', 'without a network; an agent that asks a model needs one')
     .option('--attach', 'go into its terminal at once', false)
     .action(async (agent: string, command: readonly string[], options: StartOptions) => {
       await withSession(options, async (session) => {
@@ -36,7 +36,7 @@ export function startCommand(): Command {
           ...(command.length > 0 ? { command } : {}),
           ...(options.hint === undefined ? {} : { hint: options.hint }),
           ...(options.name === undefined ? {} : { name: options.name }),
-          ...(options.network ? {} : { network: false }),
+          network: options.network,
           rows: process.stdout.rows || 24,
           columns: process.stdout.columns || 80,
         });

@@ -108,6 +108,9 @@ Result<UniqueFd> openBelow(int folder, const char* path, int flags) {
   }
 }
 
+/// What a commit makes beside its targets for a moment: no branch sees it.
+bool isStagingName(std::string_view path) { return path.substr(path.rfind('/') + 1).starts_with(".bough-stage-"); }
+
 std::string procPath(const UniqueFd& fd) { return "/proc/self/fd/" + std::to_string(fd.get()); }
 
 }  // namespace
@@ -205,7 +208,7 @@ Result<UniqueFd> Base::openRef(const BaseRef& ref, int flags) const {
     if (!openKept_) return sys(ENOENT);
     BOUGH_ASSIGN(kept, openKept_(ref.root));
     root = kept.get();
-  } else if (isNever(ref)) {
+  } else if (isNever(ref) || isStagingName(ref.path)) {
     return sys(ENOENT);
   }
   if (ref.path.empty()) {
@@ -255,7 +258,7 @@ Result<BaseStat> Base::stat(const BaseRef& ref) const {
 }
 
 Result<BaseStat> Base::statIn(int folderFd, const BaseRef& folder, std::string_view name) const {
-  if (hidden(folder, name)) return sys(ENOENT);
+  if (hidden(folder, name) || isStagingName(name)) return sys(ENOENT);
   BOUGH_ASSIGN(BaseStat found, statxAt(folderFd, std::string(name).c_str(), 0));
   if (found.kind == Kind::Directory && neverByInode(found)) return sys(ENOENT);
   return found;
@@ -272,7 +275,7 @@ Result<Identity> Base::identityOf(const BaseRef& ref) const {
   return found.identity();
 }
 
-Result<std::vector<BaseName>> Base::list(const BaseRef& ref) const {
+Result<std::vector<BaseName>> Base::list(const BaseRef& ref, Hidden hiddenNames) const {
   BOUGH_ASSIGN(UniqueFd fd, openFolder(ref));
   DIR* folder = ::fdopendir(fd.get());
   if (!folder) return sys(errno);
@@ -287,12 +290,14 @@ Result<std::vector<BaseName>> Base::list(const BaseRef& ref) const {
       return names;
     }
     std::string_view name = entry->d_name;
-    if (name == "." || name == ".." || hidden(ref, name)) continue;
+    if (name == "." || name == ".." || isStagingName(name)) continue;
+    const bool showAll = hiddenNames == Hidden::Shown;
+    if (!showAll && hidden(ref, name)) continue;
     BaseName item;
     item.name = name;
     item.ino = entry->d_ino;
     item.kindKnown = kindOfEntry(entry->d_type, item.kind);
-    if (anyNever_ && (!item.kindKnown || item.kind == Kind::Directory)) {
+    if (anyNever_ && !showAll && (!item.kindKnown || item.kind == Kind::Directory)) {
       auto stat = statxAt(::dirfd(folder), entry->d_name, 0);
       if (stat && stat->kind == Kind::Directory && neverByInode(*stat)) continue;
     }

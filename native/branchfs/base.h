@@ -71,7 +71,8 @@ class Base {
   Result<BaseStat> stat(const BaseRef& ref) const;
   Result<BaseStat> statIn(int folderFd, const BaseRef& folder, std::string_view name) const;
   Result<Identity> identityOf(const BaseRef& ref) const;
-  Result<std::vector<BaseName>> list(const BaseRef& ref) const;
+  enum class Hidden : std::uint8_t { Left, Shown };
+  Result<std::vector<BaseName>> list(const BaseRef& ref, Hidden hiddenNames = Hidden::Left) const;
   Result<UniqueFd> openPath(const BaseRef& ref) const;    // O_PATH
   Result<UniqueFd> openFile(const BaseRef& ref) const;    // for reading; EINVAL if it is no regular file
   Result<UniqueFd> openFolder(const BaseRef& ref) const;  // for reading names
@@ -84,6 +85,8 @@ class Base {
 
   /// True when `name` in `folder` must not be seen nor made.
   bool hidden(const BaseRef& folder, std::string_view name) const;
+  /// The same where no base folder lies under: only the rules for names in any folder.
+  bool hiddenName(std::string_view name) const { return hide_.hidesName(name); }
   /// The node id of a base file by its inode: see NodeId.
   NodeId idOf(const BaseStat& stat) const;
   NodeId idOf(std::uint64_t dev, std::uint64_t ino) const;

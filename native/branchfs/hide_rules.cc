@@ -112,10 +112,15 @@ HideRules::HideRules(const std::vector<std::string>& globs) {
   }
 }
 
-bool HideRules::hides(std::string_view folder, std::string_view name) const {
+bool HideRules::hidesName(std::string_view name) const {
   for (const std::string& pattern : names_) {
     if (matchesGlob(pattern, name)) return true;
   }
+  return false;
+}
+
+bool HideRules::hides(std::string_view folder, std::string_view name) const {
+  if (hidesName(name)) return true;
   if (paths_.empty()) return false;
   std::vector<std::string> parts = components(folder);
   parts.emplace_back(name);

@@ -19,6 +19,8 @@ class HideRules {
   bool empty() const { return names_.empty() && paths_.empty(); }
   /// `folder`: path relative to the base, "" for the root.
   bool hides(std::string_view folder, std::string_view name) const;
+  /// By the rules without slash alone.
+  bool hidesName(std::string_view name) const;
 
  private:
   std::vector<std::string> names_;

@@ -27,6 +27,7 @@
 
 namespace bough {
 
+class Draft;
 class OpenFile;
 struct OpenFolder;
 
@@ -38,13 +39,6 @@ struct AtPath {
   bool inBase = false;  // `ref` says something
   Identity identity;    // of the base file (live when virtual, as settled otherwise)
   std::string target;   // Symlink
-};
-
-/// What staging could not bring over, because this process may not: the commit goes on and says so.
-struct NotApplied {
-  std::string path;  // relative to the view's root
-  std::string what;  // "owner", "mode", "device", "xattr <name>"
-  int errnum = 0;
 };
 
 class View final : public FileSystem, private WatchListener {
@@ -64,6 +58,9 @@ class View final : public FileSystem, private WatchListener {
   /// The whole file; EFBIG if it has more than `max` bytes, EINVAL if it is no regular file.
   Result<std::string> readFile(std::string_view path, std::uint64_t max);
   Result<std::vector<DirItem>> listFolder(std::string_view path);
+  /// The data of a regular file, for pread; null for one that never had any.
+  Result<SharedFd> openData(std::string_view path);
+  Result<std::string> xattr(std::string_view path, std::string_view name);
   Result<std::vector<std::string>> xattrNames(std::string_view path);
   /// Writes a whole file (made if it is not there; its folder must be). An existing file keeps mode, owner and xattrs.
   Result<> writeFile(const Caller& caller, std::string_view path, std::string_view data);
@@ -74,19 +71,6 @@ class View final : public FileSystem, private WatchListener {
   Result<> settle(std::string_view path);
   /// The same for many paths in one record, for callers who hold `branch->lock` exclusively; they commit the change.
   Result<Change> settleChange(const std::vector<std::string>& paths);
-  /// After a commit moved base files into a kept root: every node of tree and point whose data or under lies at or
-  /// below a `first` now has it at the same place below `second`. The caller holds `branch->lock` exclusively and
-  /// commits the change. Cost follows the branch's delta.
-  Result<Change> repointChange(const std::vector<std::pair<BaseRef, BaseRef>>& moves);
-  /// Copies the base's data of the file at `path` into an object that tree and point name (a pin). For reflinking
-  /// stores it costs nothing; else the file's size.
-  Result<> pin(std::string_view path);
-
-  /// Makes what stands at `path` once more as `name` in the host folder `dirFd` (which has no such name): files with
-  /// data and holes, symlinks, devices, whole folders; hard links inside it stay links; mode, owner, xattrs and times
-  /// last. On an error what was made so far stays: the caller removes it. Does not sync.
-  Result<> stage(std::string_view path, int dirFd, const std::string& name, std::vector<NotApplied>& notApplied);
-
   /// The store has put other nodes in place of `before` (commit of a child into this branch, rebase), under
   /// `branch->lock`, which it still holds exclusively: what programs hold open and the new tree lacks becomes an
   /// orphan.
@@ -139,28 +123,138 @@ class View final : public FileSystem, private WatchListener {
   enum class Source : std::uint8_t { Tree, Point, Own };
   View(std::shared_ptr<Branch> branch, Base& base, Objects& objects, Source source, Nodes own);
 
-  /// A file as an operation meets it. Pointers into the tree hold as long as the branch's lock does.
+  friend class Draft;
+
+  /// A file as an operation meets it. `node` points into the tree: it holds as long as the branch's lock does and the
+  /// tree is not changed.
   struct Found {
     NodeId id = 0;
     const NodePtr* node = nullptr;  // null: virtual, `ref` and `stat` say what it is
     BaseRef ref;
     BaseStat stat;
     Kind kind() const { return node ? (*node)->kind : stat.kind; }
+    const Node& operator*() const { return **node; }
   };
+  enum class Watching : std::uint8_t { NotYet, Yes, Cannot };
+  using Place = std::pair<NodeId, std::string>;  // folder and name
   /// A node that the transport knows or a handle holds.
   struct Known {
-    NodeId parent = 0;  // the place where it was met last: leads a virtual node to its base file
-    std::string name;
-    std::vector<std::pair<NodeId, std::string>> otherNames;  // of a base file with hard links
+    Place place;                     // where it was met last: leads a virtual node to its base file
+    std::vector<Place> otherPlaces;  // of a base file with hard links
     std::uint64_t lookups = 0;
     std::uint32_t handles = 0;
-    std::uint64_t dev = 0, ino = 0;  // of a virtual node's base file, to notice that another one took its place
+    std::uint64_t dev = 0, ino = 0;  // a virtual node's base file, to notice that another one took its place
     Time btime;
-    bool folder = false;
-    bool watched = false;   // this view holds a watch on the base folder
-    bool linkable = false;  // made by tmpfile without O_EXCL
-    bool orphan = false;    // in Branch::orphans
+    Time seenMtime;  // of base data when it was opened last
+    std::uint64_t seenSize = 0;
+    Watching watching = Watching::NotYet;  // a folder of the base: whether this view holds a watch on it
+    bool linkable = false;                 // made by tmpfile without O_EXCL
+    bool orphan = false;                   // in Branch::orphans
   };
+  using KnownTable = std::unordered_map<NodeId, Known>;
+  struct FolderItem {
+    std::string name;
+    NodeId id = 0;
+    Kind kind = Kind::File;
+  };
+  /// Where a file's data are.
+  struct Data {
+    Content content;         // as in the node
+    bool own = false;        // an object that may be written in place
+    bool isVirtual = false;  // not in the tree: Where::Base, but the place is not looked for yet
+  };
+
+  // view_lookup.cc; the branch's lock is held
+  const Nodes& nodes() const;
+  Result<> mayChange() const;
+  Result<BaseRef> refOf(NodeId id);
+  Result<Found> find(NodeId id);
+  Result<Found> findFolder(NodeId id);  // without asking the base what a virtual folder is now
+  Result<Found> child(const Found& folder, std::string_view name);
+  Result<Found> fromBase(BaseRef ref, BaseStat stat);
+  bool knownAsAnother(NodeId id, const BaseStat& stat);
+  std::optional<BaseRef> underOf(const Found& folder) const;
+  bool namesBelow(const BaseRef& under, std::string_view name);
+  Result<> mayMake(const Found& folder, std::string_view name);
+  Result<Attr> attrOf(const Found& found);
+  Keep keepOf(const Found& found, NodeId folder);
+  Looked look(const Found& found, const Attr& attr, NodeId folder, std::string_view name);
+  void learn(const Found& found, NodeId folder, std::string_view name);
+  void startListening();  // no lock held: the watch's thread may be waiting for one
+  Watching watchFolder(const Found& folder);
+  void dropKnown(NodeId id, std::uint64_t lookups, std::uint32_t handles);
+  bool isKnown(NodeId id);
+  bool isInside(NodeId folder, NodeId ancestor);
+  void moved(NodeId id, NodeId folder, std::string_view name);
+
+  // view_names.cc
+  Result<Looked> make(const Caller& caller, NodeId parent, std::string_view name, Node node,
+                      std::optional<ObjectId> object);
+  void unname(Draft& draft, const Found& folder, std::string_view name);
+  Result<> dropName(Draft& draft, const Found& target, const Place& place,
+                    std::vector<std::pair<NodeId, NodePtr>>& orphans);
+  Result<bool> folderEmpty(const Found& folder);
+  void keepOrphans(std::vector<std::pair<NodeId, NodePtr>>& orphans);
+
+  // view_attr.cc
+  Result<std::string> xattrOf(const Found& found, std::string_view name);
+  Result<std::vector<std::string>> xattrNamesOf(const Found& found);
+  template <typename Edit>
+  Result<> editXattrs(NodeId id, std::string_view name, Edit&& edit);
+
+  // view_file.cc, view_copy_up.cc
+  Handle addHandle(std::shared_ptr<OpenFile> file);
+  Result<std::shared_ptr<OpenFile>> fileOf(Handle handle);
+  Data dataOf(NodeId id);  // lock held
+  Result<SharedFd> fdOf(OpenFile& file, const Data& data);
+  /// Calls `work(fd)` under the shared lock with a descriptor that may be written; copies up first where needed, then
+  /// only the first `keep` bytes.
+  template <typename Work>
+  auto withOwnData(NodeId id, OpenFile* file, std::uint64_t keep, Work&& work) -> decltype(work(0));
+  Result<> copyUp(NodeId id, OpenFile* file, std::uint64_t keep);
+  Result<> truncate(NodeId id, OpenFile* file, std::uint64_t size);
+  Result<Opened> openFound(const Found& found, std::uint32_t flags);
+
+  // view_dir.cc
+  Result<std::vector<FolderItem>> itemsOf(const Found& folder);
+
+  // view_path.cc; the branch's lock is held
+  struct Step {
+    NodeId folder = 0;
+    std::string name;
+    Found found;
+  };
+  /// The nodes on the way to a path, the root first, up to the first name that is not there.
+  struct Way {
+    std::vector<Step> steps;
+    std::optional<std::string> missing;
+    bool missingIsLast = false;
+  };
+  Result<Way> walk(std::string_view path);
+  Result<Found> walkTo(std::string_view path);
+
+  // view_events.cc
+  void nameChanged(NodeId folder, const std::string& name) override;
+  void fileChanged(NodeId folder, const std::string& name) override;
+  void everythingChanged() override;
+  void tell(const std::vector<NodeId>& ids, const std::vector<Place>& names);
+
+  std::shared_ptr<Branch> branch_;
+  Base& base_;
+  Objects& objects_;
+  Source source_;
+  Nodes own_;
+  std::once_flag listenOnce_;
+  std::atomic<bool> listening_{false};
+
+  std::mutex knownLock_;  // after Branch::lock
+  KnownTable known_;
+
+  std::shared_mutex handlesLock_;
+  std::unordered_map<Handle, std::shared_ptr<OpenFile>> files_;
+  std::unordered_map<Handle, std::shared_ptr<OpenFolder>> folders_;
+  std::atomic<Handle> nextHandle_{1};
+  std::array<std::mutex, 64> copyUpLocks_;  // one copy-up of a file at a time; before Branch::lock
 };
 
 }  // namespace bough

@@ -48,9 +48,9 @@ export interface Stage {
   readonly code: CodeServer;
   readonly bench: Workbench;
   /** One more window on the same folder. */
-  newWindow(): Promise<Workbench>;
-  /** Restarts the whole server, as a machine that was rebooted would. */
-  picture(name: string): Promise<void>;
+  readonly newWindow: () => Promise<Workbench>;
+  /** A picture of the window, for people. */
+  readonly picture: (name: string) => Promise<void>;
 }
 
 export function findChromium(): string | undefined {

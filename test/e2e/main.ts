@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findChromium, install, onStage, type Stage, type StageOptions } from './harness.js';
 import { mainJob, prepareMainJob } from './main-job.js';
+import { manyChanges, twoWindows } from './many.js';
+import { boughfsKilled, conflict, doctor, helperKilled, withoutBubblewrap } from './trouble.js';
 
 interface Story {
   readonly name: string;
@@ -14,7 +16,15 @@ interface Story {
   readonly run: (stage: Stage) => Promise<void>;
 }
 
-const stories: readonly Story[] = [{ name: 'main-job', options: { prepare: prepareMainJob }, run: mainJob }];
+const stories: readonly Story[] = [
+  { name: 'main-job', options: { prepare: prepareMainJob }, run: mainJob },
+  { name: 'conflict', options: {}, run: conflict },
+  { name: 'doctor', options: withoutBubblewrap, run: doctor },
+  { name: 'helper-killed', options: {}, run: helperKilled },
+  { name: 'boughfs-killed', options: {}, run: boughfsKilled },
+  { name: 'many-changes', options: {}, run: manyChanges },
+  { name: 'two-windows', options: {}, run: twoWindows },
+];
 
 async function main(): Promise<number> {
   const wanted = process.argv.slice(2);

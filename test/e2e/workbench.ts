@@ -177,6 +177,16 @@ export class Workbench {
     });
   }
 
+  /** Scrolls the tree until a row matches; only rows in view are in the page. */
+  async scrollToRow(pattern: RegExp): Promise<void> {
+    await until(`a row like ${String(pattern)} after scrolling`, async () => {
+      if ((await this.rows()).some((label) => pattern.test(label))) return true;
+      await this.view().locator('.monaco-list').first().hover(ATTEMPT);
+      await this.page.mouse.wheel(0, 2000);
+      return false;
+    });
+  }
+
   async clickRow(label: string, effect: () => Promise<boolean>): Promise<void> {
     await until(`a click on the row "${label}" to work`, async () => {
       if (await effect()) return true;
@@ -240,6 +250,14 @@ export class Workbench {
       await this.page.keyboard.press('Control+End');
       return true;
     });
+  }
+
+  /** Replaces the first line of the only editor on the screen; only a draft until it is saved. */
+  async replaceFirstLine(text: string): Promise<void> {
+    await this.page.locator('.editor-instance .view-lines').first().click(ATTEMPT);
+    await this.page.keyboard.press('Control+Home');
+    await this.page.keyboard.press('Shift+End');
+    await this.page.keyboard.type(text);
   }
 
   /** Presses a key until its effect is seen. */

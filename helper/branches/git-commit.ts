@@ -13,14 +13,18 @@ export interface GitResult {
   readonly problem: string | null;
 }
 
+/** Identity, signing and configuration of the person; not GIT_DIR and the like of whoever started the helper. */
+const passed =
+  /^(PATH|HOME|USER|LOGNAME|LANG|LC_.*|TZ|TMPDIR|XDG_.*|GNUPGHOME|SSH_AUTH_SOCK|GIT_(AUTHOR|COMMITTER)_.*)$/;
+
+/** The person's hooks, signing and identity apply as if they committed themselves. */
 function git(folder: string): SimpleGit {
-  // The person's hooks, signing and identity apply as if they committed themselves; a prompt would wait for ever.
-  return simpleGit({ baseDir: folder, maxConcurrentProcesses: 2 }).env({
-    ...process.env,
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_EDITOR: 'true',
-    GIT_OPTIONAL_LOCKS: '0',
-  });
+  const environment = Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      passed.test(name) && value !== undefined ? [[name, value]] : [],
+    ),
+  );
+  return simpleGit({ baseDir: folder }).env(environment);
 }
 
 /** Name and email that git would commit with in this folder; null where it has none. */

@@ -80,6 +80,7 @@ export async function fork(
     count: request.count,
     group: request.group ?? 'exclusive',
     names: freeNames(workspace, parentInfo.name, request.count),
+    flush: true,
   });
   const hints = branches.map((_, index) => request.hints?.[index] ?? '');
   const records = branches.map((info, index): [string, BranchRecord] => [

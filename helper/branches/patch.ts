@@ -9,7 +9,7 @@ const CONTEXT = 3;
 /** A diff of more is told in one line: nobody reads it, and it would hold the helper up. */
 const TEXT_LIMIT = 2 * 1024 * 1024;
 /** Beyond so many edits the shortest diff costs more than it tells: then all old and all new lines are shown. */
-const MAX_EDITS = 20_000;
+const MAX_EDITS = 2000;
 
 export interface Contents {
   /** The whole file or the target of a link, at the branch point and in the branch. */

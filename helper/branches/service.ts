@@ -103,10 +103,15 @@ export class BranchService {
     const { workspace, branch } = await this.spaces.find(id);
     return this.change(workspace, { what: 'abort', branch: id }, async () => {
       const doomed = this.below(workspace, branch);
-      if (doomed.length > 1 && recursive !== true) {
-        throw new BoughError('E_HAS_CHILDREN', `The branch ${workspace.info(branch).name} has branches of its own.`, {
-          fix: 'Discard those first, or discard it with all its branches.',
-        });
+      const live = doomed.filter((each) => each !== branch && workspace.info(each).state === 'live');
+      if (live.length > 0 && recursive !== true) {
+        throw new BoughError(
+          'E_HAS_CHILDREN',
+          `The branch ${workspace.info(branch).name} has live branches of its own.`,
+          {
+            fix: 'Discard those first, or discard it with all its branches.',
+          },
+        );
       }
       // Programs first: nothing may hold a file open, or write into what is being dropped.
       await Promise.all(doomed.map((each) => workspace.session(each).close()));

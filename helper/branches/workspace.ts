@@ -64,7 +64,8 @@ export class OpenWorkspace {
   ) {
     this.at = storePlaces(around.places, folder);
     const home = around.environment['HOME'] ?? '/';
-    const below = home === folder ? '' : `${home.slice(folder.length).replace(/^\//, '')}/`;
+    // Anchored at the base: the same names elsewhere in the workspace are the person's business.
+    const below = home === folder ? '/' : `/${home.slice(folder.length).replace(/^\//, '')}/`;
     this.link = new StoreLink(
       {
         folder,

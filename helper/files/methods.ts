@@ -38,6 +38,8 @@ export interface Methods {
       readonly count: number;
       readonly group: 'exclusive' | 'independent';
       readonly names?: readonly string[];
+      /** Write dirty pages of shared mappings back first: a file that is written through mmap forks with what was stored last. */
+      readonly flush?: boolean;
     },
     { readonly group: number; readonly branches: readonly BranchInfo[]; readonly pauseUs: number },
   ];

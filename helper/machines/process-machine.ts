@@ -180,6 +180,7 @@ class LiveRun extends NamespaceRun implements Run {
   init: ProcessId = { pid: 0, startTime: -1 };
   readonly exited: Promise<{ readonly exitCode: number | null }>;
   private listener: (output: Output) => void;
+  private over = false;
 
   constructor(
     child: ChildProcess,
@@ -196,6 +197,11 @@ class LiveRun extends NamespaceRun implements Run {
         this.listener({ stream: 'stderr', data: Buffer.from(error.message) });
         resolve({ exitCode: null });
       });
+      // bubblewrap ends with the program; what that left running in the background keeps init, and goes with it.
+      child.once('exit', () => {
+        this.over = true;
+        kill(this.init);
+      });
       // 'close', not 'exit': all output has been read then.
       child.once('close', (code) => resolve({ exitCode: this.stopping ? null : code }));
     });
@@ -208,6 +214,7 @@ class LiveRun extends NamespaceRun implements Run {
 
   begin(init: ProcessId, early: readonly Output[]): void {
     this.init = init;
+    if (this.over) kill(init);
     const kept = [...early];
     this.listener = (output) => kept.push(output);
     this.kept = kept;
@@ -254,8 +261,9 @@ class AdoptedRun extends NamespaceRun implements Run {
   }
 }
 
-/** SIGKILL through a pidfd: the number cannot be given to another process in between. */
+/** SIGKILL to init ends all of its namespace. Through a pidfd: the number cannot be given to another process in between. */
 function kill(init: ProcessId): void {
+  if (init.pid === 0) return;
   let fd: number;
   try {
     fd = pidfdOpen(init.pid);

@@ -1,11 +1,11 @@
 // "Bough: Branch Agent Here": how many, a hint for each, and the file and selection in front go along.
 import * as vscode from 'vscode';
-import type { AgentPreset, Branch } from '../../helper/protocol/rpc.js';
+import type { Branch } from '../../helper/protocol/rpc.js';
 import { isLive } from '../branches/state.js';
 import type { BoughContext } from '../context.js';
 import { relativeInside } from '../diff/paths.js';
+import { pickAgent, startableAgents, type StartableAgent } from './agents.js';
 import { pickBranch } from './pick.js';
-import { pickAgent } from './start.js';
 import { assertTrusted, registerCommand, withProgress } from './run.js';
 
 const MOST_BRANCHES = 16;
@@ -41,8 +41,8 @@ async function askHints(count: number): Promise<readonly string[]> {
 }
 
 /** A shell takes no hint: its branches may be worked on by an agent instead. Undefined: the parent's own. */
-async function askAgent(context: BoughContext, parent: Branch): Promise<AgentPreset | undefined> {
-  const { agents } = await context.helper.request('bough/agents', { folder: parent.workspace });
+async function askAgent(context: BoughContext, parent: Branch): Promise<StartableAgent | undefined> {
+  const agents = await startableAgents(context, parent.workspace);
   const own = agents.find(({ id }) => id === parent.agent);
   if (!own || own.takesHint) return own;
   // The parent's own first: Enter alone branches what runs.
@@ -87,6 +87,7 @@ export function registerBranchHere(context: BoughContext): void {
           hints: hints.map((hint) => (place === undefined || hint === '' ? hint : `${hint}\n${place}`)),
           group,
           ...(agent && agent.id !== branch.agent ? { agent: agent.id } : {}),
+          ...(agent?.command ? { command: agent.command } : {}),
         },
         watched,
       ),

@@ -1,47 +1,16 @@
 // "Bough: Start Agent": pick an agent or a shell, say the task where it takes one; its terminal opens in the editor.
 import * as vscode from 'vscode';
-import type { AgentPreset } from '../../helper/protocol/rpc.js';
-import { BoughError } from '../connection/error.js';
 import type { BoughContext } from '../context.js';
 import { showTerminal } from '../terminal/terminals.js';
+import { pickAgent, startableAgents } from './agents.js';
 import { pickBranch, pickFolder } from './pick.js';
 import { assertTrusted, registerCommand, withProgress } from './run.js';
-
-interface AgentItem extends vscode.QuickPickItem {
-  readonly agent: AgentPreset;
-}
-
-/** Lets the person pick; those that cannot start come last and say why. */
-export async function pickAgent(
-  agents: readonly AgentPreset[],
-  title: string,
-  placeHolder: string,
-): Promise<AgentPreset> {
-  const items = agents
-    .map((agent): AgentItem => ({
-      label: agent.title,
-      description: agent.id,
-      ...(agent.missing === undefined ? {} : { detail: `Not available: ${agent.missing}` }),
-      agent,
-    }))
-    .sort((a, b) => Number(a.agent.missing !== undefined) - Number(b.agent.missing !== undefined));
-  const pick = await vscode.window.showQuickPick(items, {
-    title,
-    placeHolder,
-    matchOnDescription: true,
-  });
-  if (!pick) throw new vscode.CancellationError();
-  if (pick.agent.missing !== undefined) {
-    throw new BoughError('E_NO_AGENT', `${pick.agent.title} cannot start.`, pick.agent.missing);
-  }
-  return pick.agent;
-}
 
 export function registerStart(context: BoughContext): void {
   registerCommand('bough.start', 'Start Agent', context, async () => {
     assertTrusted();
     const folder = await pickFolder(context, 'Start Agent');
-    const { agents } = await context.helper.request('bough/agents', { folder });
+    const agents = await startableAgents(context, folder);
     const agent = await pickAgent(agents, 'Start Agent', 'Agent or shell to start in a branch of this folder');
     const hint = agent.takesHint
       ? await vscode.window.showInputBox({
@@ -55,7 +24,13 @@ export function registerStart(context: BoughContext): void {
     const branch = await withProgress(`Starting ${agent.title}`, (watched) =>
       context.helper.request(
         'bough/start',
-        { folder, agent: agent.id, network, ...(hint === '' ? {} : { hint }) },
+        {
+          folder,
+          agent: agent.id,
+          network,
+          ...(agent.command ? { command: agent.command } : {}),
+          ...(hint === '' ? {} : { hint }),
+        },
         watched,
       ),
     );

@@ -68,10 +68,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const program = new Command('bough')
   .description('Branch a live coding agent: its files fork, each branch goes on by itself, the winner is committed.')
   .version(version())
-  .addHelpText(
-    'after',
-    '\nExample:\n  $ bough start claude --hint "make the tests pass" && bough branch -n 3',
-  );
+  .addHelpText('after', '\nExample:\n  $ bough start claude --hint "make the tests pass" && bough branch -n 3');
 for (const command of commands) program.addCommand(command);
 // Commander ends with 1 after wrong use, and this command line with 2: 1 says that the work itself failed.
 for (const command of [program, ...commands]) {

@@ -51,6 +51,10 @@ async function withHelper(found: DoctorReport): Promise<DoctorReport> {
   }
 }
 
+function ignoreGone(error: unknown): void {
+  if (errorCode(error) !== 'E_HELPER_GONE') throw error;
+}
+
 export function agentsCommand(): Command {
   return declare('agents', 'List the agents that can be started here.', ['bough agents']).action(
     async (options: CommonOptions) => {
@@ -69,7 +73,8 @@ export function shutdownCommand(): Command {
       await report(options, async () => {
         try {
           const client = await connect({ client: 'cli', start: false });
-          await client.request('bough/shutdown', {});
+          // It may be gone before its answer is here.
+          await Promise.race([client.request('bough/shutdown', {}), client.closed]).catch(ignoreGone);
           await client.closed;
           return { ok: true, fields: { ran: true }, text: 'The helper has ended.' };
         } catch (error) {

@@ -62,7 +62,10 @@ export class Transcript {
     this.size += data.length;
     while (this.size - (this.parts[0]?.length ?? 0) >= RING_BYTES) this.size -= this.parts.shift()?.length ?? 0;
     // Thousands of one-byte prints would cost more in headers than in text.
-    if (this.parts.length > 1024) this.parts = [Buffer.concat(this.parts)];
+    if (this.parts.length > 1024) {
+      this.parts = [Buffer.concat(this.parts).subarray(-RING_BYTES)];
+      this.size = this.parts[0]?.length ?? 0;
+    }
   }
 
   private async write(data: Buffer): Promise<void> {

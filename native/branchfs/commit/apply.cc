@@ -252,6 +252,10 @@ Result<Applied> Application::outcome() {
                         now.identity.size == staged.identity.size &&
                         (now.kind == Kind::Directory || now.identity.mtime == staged.identity.mtime);
       left.identity = ours ? now.identity : staged.identity;
+      if (ours) {
+        BOUGH_ASSIGN(Xattrs xattrs, readXattrs(target->place.folderFd, target->place.name));
+        left.attributes = {now.mode, now.uid, now.gid, std::nullopt, std::move(xattrs)};
+      }
       if (ours && left.kind == Kind::Directory) {
         BOUGH_ASSIGN(left.digest, digestOf(target->place));
       }

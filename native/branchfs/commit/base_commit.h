@@ -28,16 +28,28 @@ namespace bough {
 /// A transaction's number. The caller gives it and never uses it again.
 using Txn = std::uint32_t;
 
+/// Attributes of a folder that stays, or of a file that is expected. Values that are absent are left as they are, or
+/// not compared.
+struct FolderMeta {
+  std::optional<std::uint32_t> mode, uid, gid;
+  std::optional<Time> mtime;  // set last, after everything else in this folder is done
+  std::optional<Xattrs> xattrs;
+};
+
 /// What a path of the base has to be for the commit to go on.
 struct Expect {
   enum class How : std::uint8_t {
     Absent,     // nothing is there
     SameFile,   // kind, dev, ino and (where both are known) btime are those of `identity`: contents do not matter
-    Unchanged,  // SameFile; no folder: also size, mtime and ctime. A folder: see `since` and `digest`
+    Unchanged,  // SameFile; no folder: also size, mtime and ctime (see `attributes`). A folder: `since`, `digest`
   };
   How how = How::Absent;
   Kind kind = Kind::File;
   Identity identity;
+  /// Unchanged, no folder: when only the ctime differs it is the same as long as these are (mtime is not used here). A
+  /// ctime moves with every hard link too, also with those that a commit makes and takes back. Without a value: a
+  /// ctime that differs is a change.
+  std::optional<FolderMeta> attributes;
   /// Unchanged, folder: nothing below it, at any depth, has a ctime later than this. Without a value: not checked.
   std::optional<Time> since;
   /// Unchanged, folder: the digest of everything below it (see treeDigest). Without a value: not checked.
@@ -65,13 +77,6 @@ struct NewNode {
   /// not used. A rename of an unchanged base file is a Put with linkTo and a Remove.
   std::optional<BaseRef> linkTo;
   std::vector<std::pair<std::string, NewNode>> children;  // Directory: names of any bytes
-};
-
-/// What a folder that stays gets. Values that are absent are left as they are.
-struct FolderMeta {
-  std::optional<std::uint32_t> mode, uid, gid;
-  std::optional<Time> mtime;  // set last, after everything else in this folder is done
-  std::optional<Xattrs> xattrs;
 };
 
 /// Makes `path` be `node`: a new path (Expect Absent) or in the place of what is there, of whatever kind.
@@ -138,6 +143,7 @@ struct ItemOutcome {
   bool present = false;    // something is at `path` now
   Kind kind = Kind::File;
   Identity identity;                    // of what is at `path` now, if present
+  FolderMeta attributes;                // likewise: mode, owner, xattrs
   std::optional<std::uint64_t> digest;  // folder made by a Put: of everything below it
 };
 
@@ -219,7 +225,8 @@ class BaseCommit {
 };
 
 /// A number that changes when anything below a folder changes: names, kinds, inodes, sizes, modes, owners, mtimes and
-/// ctimes of everything below it, in the order of the names' bytes. `folderFd`: opened for reading.
+/// xattrs of everything below it, in the order of the names' bytes. Not ctimes: they move with a hard link that comes
+/// or goes. `folderFd`: opened for reading.
 Result<std::uint64_t> treeDigest(int folderFd);
 
 }  // namespace bough

@@ -46,6 +46,11 @@ Result<> validateNode(const NewNode& node, const std::string& path) {
   return Done{};
 }
 
+bool hasAttributes(const Found& is, const Xattrs& xattrs, const FolderMeta& wanted) {
+  return wanted.mode.value_or(is.mode) == is.mode && wanted.uid.value_or(is.uid) == is.uid &&
+         wanted.gid.value_or(is.gid) == is.gid && (!wanted.xattrs || *wanted.xattrs == xattrs);
+}
+
 /// Walks everything below a folder that is to go away.
 class Below {
  public:
@@ -113,7 +118,9 @@ class Checker {
     result.parent = *parent;
     result.target = *target;
 
-    if (!compare(expectOf(item), *target, path)) return keep(std::move(result));
+    auto asExpected = compare(expectOf(item), *target, folderFd, name, path);
+    if (!asExpected) return failed(asExpected.error().errnum, "Looking at", path);
+    if (!*asExpected) return keep(std::move(result));
     if (const auto* meta = std::get_if<Meta>(&item)) {
       BOUGH_TRY(checkMeta(*meta, folderFd, name, result));
     } else {
@@ -137,8 +144,9 @@ class Checker {
     return pathError(errnum, what, path);
   }
 
-  bool compare(const Expect& expect, const Found& found, const std::string& path) {
-    const auto differs = [&](Why why) {
+  Result<bool> compare(const Expect& expect, const Found& found, int folderFd, const std::string& name,
+                       const std::string& path) {
+    const auto differs = [&](Why why) -> Result<bool> {
       checked_.conflicts.push_back({path, why});
       return false;
     };
@@ -148,9 +156,14 @@ class Checker {
     if (expect.how == Expect::How::SameFile || found.kind == Kind::Directory) return true;
     const Identity& is = found.identity;
     const Identity& was = expect.identity;
-    if (is.size != was.size || is.mtime != was.mtime || (!linked_ && is.ctime != was.ctime))
-      return differs(Why::Changed);
-    return true;
+    if (is.size != was.size || is.mtime != was.mtime) return differs(Why::Changed);
+    if (linked_ || is.ctime == was.ctime) return true;
+    if (!expect.attributes) return differs(Why::Changed);
+    Xattrs xattrs;
+    if (expect.attributes->xattrs) {
+      BOUGH_ASSIGN(xattrs, readXattrs(folderFd, name));
+    }
+    return hasAttributes(found, xattrs, *expect.attributes) ? true : differs(Why::Changed);
   }
 
   Result<> checkMeta(const Meta& meta, int folderFd, const std::string& name, CheckedItem& result) {
@@ -158,9 +171,7 @@ class Checker {
     auto xattrs = readXattrs(folderFd, name);
     if (!xattrs) return failed(xattrs.error().errnum, "Reading the extended attributes of", meta.path);
     result.xattrs = std::move(*xattrs);
-    const FolderMeta& was = meta.was;
-    if ((was.mode && *was.mode != is.mode) || (was.uid && *was.uid != is.uid) || (was.gid && *was.gid != is.gid) ||
-        (was.xattrs && *was.xattrs != result.xattrs)) {
+    if (!hasAttributes(is, result.xattrs, meta.was)) {
       checked_.conflicts.push_back({meta.path, Why::Changed});
       return Done{};
     }

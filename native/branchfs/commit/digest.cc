@@ -5,6 +5,7 @@
 
 #include "native/branchfs/commit/base_commit.h"
 #include "native/branchfs/commit/place.h"
+#include "native/branchfs/commit/xattrs.h"
 #include "native/common/codec.h"
 
 namespace bough {
@@ -37,8 +38,11 @@ Result<> walk(int folderFd, std::uint64_t& hash) {
     entry.number(found.gid);
     entry.signedNumber(found.identity.mtime.sec);
     entry.number(found.identity.mtime.nsec);
-    entry.signedNumber(found.identity.ctime.sec);
-    entry.number(found.identity.ctime.nsec);
+    BOUGH_ASSIGN(const Xattrs xattrs, base_commit::readXattrs(folderFd, name));
+    for (const auto& [key, value] : xattrs) {
+      entry.bytes(key);
+      entry.bytes(value);
+    }
     mix(hash, entry.str());
     if (found.kind != Kind::Directory || found.mountPoint) continue;
     const UniqueFd folder(::openat(folderFd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

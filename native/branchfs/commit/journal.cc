@@ -195,6 +195,7 @@ std::optional<Applied> decodeApplied(std::string_view bytes) {
     item.present = in.flag();
     item.kind = getKind(in);
     item.identity = getIdentity(in);
+    item.attributes = getMeta(in);
     item.digest = getOptional64(in);
     a.items.push_back(std::move(item));
   }
@@ -270,6 +271,7 @@ std::string encode(const Applied& a) {
     out.flag(item.present);
     put(out, item.kind);
     put(out, item.identity);
+    put(out, item.attributes);
     put(out, item.digest);
   }
   out.number(a.folders.size());

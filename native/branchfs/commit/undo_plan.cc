@@ -62,11 +62,20 @@ FolderMeta whatWasSet(const PlannedItem& item, const std::vector<NotApplied>& no
   return set;
 }
 
+Expect sameFolder(const Identity& identity) {
+  Expect expect;
+  expect.how = Expect::How::SameFile;
+  expect.kind = Kind::Directory;
+  expect.identity = identity;
+  return expect;
+}
+
 Expect expectLeft(const ItemOutcome& left) {
   Expect expect;
   expect.how = Expect::How::Unchanged;
   expect.kind = left.kind;
   expect.identity = left.identity;
+  expect.attributes = left.attributes;
   expect.digest = left.digest;
   return expect;
 }
@@ -86,7 +95,7 @@ Result<> planFolderTimes(const Journal& undone, Folders& folders, std::set<std::
     if (!untouched) continue;
     Meta meta;
     meta.path = folder.path;
-    meta.expect = {Expect::How::SameFile, Kind::Directory, now.identity, std::nullopt, std::nullopt};
+    meta.expect = sameFolder(now.identity);
     meta.becomes.mtime = folder.identity.mtime;
     items.emplace_back(std::move(meta));
   }
@@ -106,7 +115,7 @@ Result<std::vector<Item>> planUndo(const Journal& undone, int keptFd, Folders& f
     if (was.type == Type::Meta) {
       Meta meta;
       meta.path = was.path;
-      meta.expect = {Expect::How::SameFile, Kind::Directory, was.old, std::nullopt, std::nullopt};
+      meta.expect = sameFolder(was.old);
       meta.was = whatWasSet(was, applied.notApplied);
       meta.becomes = was.oldMeta;
       withMeta.insert(was.path);

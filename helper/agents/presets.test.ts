@@ -25,7 +25,7 @@ describe('argv of the presets', () => {
     expect(line('claude')).toBe('claude --permission-mode bypassPermissions');
     expect(line('codex')).toBe('codex --dangerously-bypass-approvals-and-sandbox');
     expect(line('gemini')).toBe('gemini --approval-mode yolo');
-    expect(line('opencode')).toBe('opencode');
+    expect(line('opencode')).toBe('opencode --auto');
     expect(line('aider')).toBe('aider --yes-always --no-check-update');
   });
 

@@ -161,7 +161,9 @@ const opencode: AgentDefinition = {
   readOnly: noPaths,
   argv: ({ hint, resume }) => {
     const goOn = resume ? ['--continue'] : [];
-    return hint ? ['opencode', 'run', '--format', 'json', '--auto', ...goOn, asArgument(hint)] : ['opencode', ...goOn];
+    return hint
+      ? ['opencode', 'run', '--format', 'json', '--auto', ...goOn, asArgument(hint)]
+      : ['opencode', '--auto', ...goOn];
   },
 };
 

@@ -84,7 +84,7 @@ Result<> Ledger::on(const PointMoved& r) {
   bough::apply(branch->point, r.point);
   bough::apply(branch->tree.nodes, r.tree);
   if (r.epoch != 0) branch->tree.epoch = r.epoch;
-  countEdit(*branch);
+  if (!r.point.empty() || !r.tree.empty()) countEdit(*branch);
   return Done{};
 }
 
@@ -92,8 +92,9 @@ Result<> Ledger::on(const Rebased& r) {
   const BranchPtr branch = find(r.branch);
   if (!branch) return misfit("a rebase of a branch that is not there");
   Nodes nodes;
-  if (branch->parent != kBase) {
-    const BranchPtr parent = find(branch->parent);
+  branch->parent = r.parent;
+  if (r.parent != kBase) {
+    const BranchPtr parent = find(r.parent);
     if (!parent) return misfit("a rebase onto a parent that is not there");
     nodes = parent->tree.nodes;
     parent->tree.epoch = r.parentEpoch;
@@ -130,7 +131,7 @@ Result<> Ledger::on(const CommittedIntoBranch& r) {
   const BranchPtr child = find(r.facts.branch);
   const BranchPtr parent = find(r.facts.into);
   if (!child || !parent) return misfit("a commit of or into a branch that is not there");
-  CommitEntry entry{r.facts, parent->tree.nodes, {}, 0, 0, 0};
+  CommitEntry entry{r.facts, parent->tree.nodes, {}, 0, 0, {}, false};
   if (r.adopt) {
     parent->adopted.insert(parent->adopted.end(), child->adopted.begin(), child->adopted.end());
     parent->adopted.push_back({child->point, child->origin});
@@ -150,8 +151,8 @@ Result<> Ledger::on(const CommittedIntoBranch& r) {
 Result<> Ledger::on(const CommittedIntoBase& r) {
   const BranchPtr child = find(r.facts.branch);
   if (!child) return misfit("a commit of a branch that is not there");
+  finishCommit(*child, CommitEntry{r.facts, {}, {}, r.txn, r.firstRoot, r.items, false});
   pin(r.pins);
-  finishCommit(*child, CommitEntry{r.facts, {}, {}, r.txn, r.firstRoot, r.roots});
   return Done{};
 }
 
@@ -159,7 +160,14 @@ Result<> Ledger::on(const CommitUndone& r) {
   CommitEntry* entry = findCommit(r.commit);
   if (!entry) return misfit("an undo of a commit that is not there");
   const CommitFacts facts = entry->facts;
-  commits.erase(commits.begin() + (entry - commits.data()));
+  if (r.txn == 0) {
+    commits.erase(commits.begin() + (entry - commits.data()));
+  } else {
+    entry->forgotten = true;
+    CommitEntry undo{facts, {}, {}, r.txn, r.firstRoot, entry->items, true};
+    undo.facts.id = "undo-" + facts.id;
+    commits.push_back(std::move(undo));
+  }
   if (const BranchPtr parent = find(facts.into)) {
     bough::apply(parent->tree.nodes, r.parentEdits);
     parent->tree.epoch = r.parentEpoch;
@@ -187,7 +195,13 @@ Result<> Ledger::on(const CommitUndone& r) {
 }
 
 Result<> Ledger::on(const CommitForgotten& r) {
-  if (CommitEntry* entry = findCommit(r.commit)) commits.erase(commits.begin() + (entry - commits.data()));
+  CommitEntry* entry = findCommit(r.commit);
+  if (!entry) return Done{};
+  if (entry->txn != 0 && !entry->forgotten) {
+    entry->forgotten = true;
+  } else {
+    commits.erase(commits.begin() + (entry - commits.data()));
+  }
   return Done{};
 }
 
@@ -221,6 +235,12 @@ Result<> Ledger::on(const Counters& r) {
 Result<> Ledger::on(const Synced&) { return Done{}; }
 
 void Ledger::pin(const std::vector<Pin>& pins) {
+  // A parent that had not changed since a branch point has not changed by this either.
+  std::vector<std::pair<Branch*, Branch*>> same;
+  for (const auto& [id, branch] : branches) {
+    const BranchPtr parent = find(branch->parent);
+    if (parent && parent->tree.nodes.sameAs(branch->origin)) same.emplace_back(branch.get(), parent.get());
+  }
   for (const Pin& one : pins) {
     if (const BranchPtr branch = find(one.owner)) {
       branch->foldAdopted();
@@ -231,6 +251,7 @@ void Ledger::pin(const std::vector<Pin>& pins) {
       bough::apply(entry->after, one.point);
     }
   }
+  for (const auto& [branch, parent] : same) branch->origin = parent->tree.nodes;
 }
 
 }  // namespace bough

@@ -14,11 +14,13 @@ namespace bough {
 
 inline const BranchId kBase = "base";
 
-/// A commit that can still be undone.
+/// A commit that can still be undone, or, `forgotten`, one whose kept files a branch may still show.
 struct CommitEntry {
   CommitFacts facts;
-  Nodes before, after;                              // into a branch: its nodes
-  std::uint32_t txn = 0, firstRoot = 0, roots = 0;  // into the base
+  Nodes before, after;                   // into a branch: its nodes
+  std::uint32_t txn = 0, firstRoot = 0;  // into the base
+  std::vector<std::string> items;
+  bool forgotten = false;
 };
 
 class Ledger {

@@ -164,6 +164,7 @@ struct RecordEncoder {
   void operator()(const Rebased& r) const {
     type(out, Type::Rebased);
     out.bytes(r.branch);
+    out.bytes(r.parent);
     out.number(r.epoch);
     out.number(r.parentEpoch);
     encodeChange(out, r.change);
@@ -180,7 +181,8 @@ struct RecordEncoder {
     encodeFacts(out, r.facts);
     out.number(r.txn);
     out.number(r.firstRoot);
-    out.number(r.roots);
+    out.number(r.items.size());
+    for (const std::string& path : r.items) out.bytes(path);
     encodePins(out, r.pins);
   }
   void operator()(const CommitUndone& r) const {
@@ -189,6 +191,7 @@ struct RecordEncoder {
     encodeMutations(out, r.parentEdits);
     out.number(r.parentEpoch);
     out.number(r.txn);
+    out.number(r.firstRoot);
     encodePins(out, r.pins);
   }
   void operator()(const CommitForgotten& r) const {
@@ -314,6 +317,7 @@ Record decodeRecord(Decoder& in, const LeaseOf& leaseOf) {
     case Type::Rebased: {
       Rebased r;
       r.branch = in.bytes();
+      r.parent = in.bytes();
       r.epoch = in.number();
       r.parentEpoch = in.number();
       r.change = decodeChange(in, leaseOf);
@@ -332,7 +336,7 @@ Record decodeRecord(Decoder& in, const LeaseOf& leaseOf) {
       r.facts = decodeFacts(in, leaseOf);
       r.txn = in.number32();
       r.firstRoot = in.number32();
-      r.roots = in.number32();
+      r.items = decodeIds(in);
       r.pins = decodePins(in, leaseOf);
       return r;
     }
@@ -342,6 +346,7 @@ Record decodeRecord(Decoder& in, const LeaseOf& leaseOf) {
       r.parentEdits = decodeMutations(in, leaseOf);
       r.parentEpoch = in.number();
       r.txn = in.number32();
+      r.firstRoot = in.number32();
       r.pins = decodePins(in, leaseOf);
       return r;
     }

@@ -47,6 +47,7 @@ struct PointMoved {
 
 struct Rebased {
   BranchId branch;
+  BranchId parent;  // what its parent lives on in
   Epoch epoch = 0, parentEpoch = 0;
   Change change;  // on top of the parent's tree
 };
@@ -81,7 +82,8 @@ struct Pin {
 struct CommittedIntoBase {
   CommitFacts facts;
   std::uint32_t txn = 0;
-  std::uint32_t firstRoot = 0, roots = 0;
+  std::uint32_t firstRoot = 0;
+  std::vector<std::string> items;  // the paths of the transaction; item i's old thing is kept as firstRoot + i
   std::vector<Pin> pins;
 };
 
@@ -89,10 +91,13 @@ struct CommitUndone {
   std::string commit;
   std::vector<Mutation> parentEdits;  // of a commit into a branch
   Epoch parentEpoch = 0;
-  std::uint32_t txn = 0;  // of a commit into the base: the transaction that undid it; its kept files serve `pins`
+  std::uint32_t txn = 0;  // of a commit into the base: the transaction that undid it; what it kept serves `pins`
+  std::uint32_t firstRoot = 0;
   std::vector<Pin> pins;
 };
 
+/// Its undo is given up. What a commit into the base kept stays until no branch needs it; said a second time: that is
+/// so.
 struct CommitForgotten {
   std::string commit;
 };

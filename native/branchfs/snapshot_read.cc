@@ -58,7 +58,8 @@ class Reader {
         entry.after = map<Nodes>(in, nodesTries_);
         entry.txn = in.number32();
         entry.firstRoot = in.number32();
-        entry.roots = in.number32();
+        for (std::size_t left = in.count(); left > 0 && in.ok(); left--) entry.items.push_back(in.bytes());
+        entry.forgotten = in.flag();
         ledger_.commits.push_back(std::move(entry));
         return;
       }

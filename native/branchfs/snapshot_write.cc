@@ -70,7 +70,9 @@ class Writer {
     out_.number(after);
     out_.number(entry.txn);
     out_.number(entry.firstRoot);
-    out_.number(entry.roots);
+    out_.number(entry.items.size());
+    for (const std::string& path : entry.items) out_.bytes(path);
+    out_.flag(entry.forgotten);
   }
 
   void counters(const Counters& value) {

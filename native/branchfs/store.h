@@ -35,8 +35,9 @@
 
 namespace bough {
 
-struct Merge;
+struct BaseMove;
 struct PathChange;
+struct Prepared;
 
 class Store {
  public:
@@ -129,22 +130,49 @@ class Store {
   };
   Sides sidesOf(Branch& branch);
   Result<Nodes> settled(const Nodes& nodes, const std::vector<std::string>& paths);
-  Result<Nodes> theirsOf(const Branch& branch, const std::vector<std::string>& paths);
   Drift driftOf(Branch& branch, const std::vector<PathChange>& changes);
   Result<std::shared_ptr<View>> viewOn(const BranchId& id, Side side);
 
+  // store_merge.cc
+  Result<Prepared> prepare(Sides sides, const Nodes& parent, const std::vector<std::string>& paths);
+  std::function<std::vector<std::string>(const std::string&)> namesIn(const Nodes& nodes);
+  Nodes nodesOf(const BranchId& id) const;  // takes lock_; none for the base
+
   // store_commit.cc
+  static std::int64_t nowMs();
   Result<BranchId> targetOf(const Branch& branch) const;       // lock_ held
   std::vector<BranchId> losersOf(const Branch& branch) const;  // lock_ held
+  Result<> mustBeLive(const Branch& branch) const;
   Result<CommitResult> commitIntoBranch(const BranchPtr& child, const BranchPtr& parent,
                                         const std::vector<std::string>& paths, Refusal& refusal);
-  Result<CommitResult> commitIntoBase(const BranchPtr& child, const std::vector<std::string>& paths, Refusal& refusal);
-  void afterReplace(const BranchPtr& branch, const Nodes& before);
-  void tellCommitted(const std::vector<BranchId>& ids);
+  Result<> refuseConflicts(const Prepared& prepared, Refusal& refusal) const;
+  void fillFacts(const Prepared& prepared, const std::vector<std::string>& paths, CommitFacts& facts) const;
+  /// Other nodes are in a branch's tree now: its transports drop what they cached. No locks held.
+  void showReplaced(const BranchPtr& branch, const Nodes& before);
+  void tell(const std::vector<BranchId>& ids);
 
+  // store_base_commit.cc
+  /// All branches stand still: nobody sees the base half changed.
+  struct BaseHold {
+    std::unique_lock<std::mutex> store;
+    std::vector<std::unique_lock<std::shared_mutex>> branches;  // let go before the store's
+  };
+  BaseHold holdAll();
+  Result<UniqueFd> baseFolder() const;
+  Result<CommitResult> commitIntoBase(const BranchPtr& child, const std::vector<std::string>& paths, Refusal& refusal);
+  Result<CommitResult> runInBase(int base, Branch& child, const Sides& sides, const Prepared& prepared,
+                                 CommittedIntoBase made, Transaction transaction, Refusal& refusal);
+  Result<std::vector<Pin>> pinsFor(std::vector<BaseMove> moves, const CommitFacts& facts);  // all held
+  Result<> adoptRecovered(const Recovered& recovered, Record& note);
+
+  // store_edit.cc
+  /// Applies what `make` thinks out, unless the branch changed meanwhile: then again.
+  Result<> edit(const BranchPtr& branch, const std::function<Result<Change>(const Sides&)>& make);
+
+  // store_undo.cc
   Result<std::uint64_t> undoInBranch(const CommitEntry& entry, Refusal& refusal);
   Result<std::uint64_t> undoInBase(const CommitEntry& entry, Refusal& refusal);
-  std::vector<Pin> pinsFor(const Outcome& outcome, std::uint32_t firstRoot, const BranchId& except);
+  void releaseKept();
 
   StoreOptions options_;
   UniqueFd folder_, lockFile_;
@@ -157,7 +185,7 @@ class Store {
   mutable std::mutex lock_;
   Ledger ledger_;
   std::unordered_map<BranchId, std::shared_ptr<View>> views_;
-  std::unordered_map<BranchId, std::unique_ptr<Mount>> mounts_;
+  std::unordered_map<BranchId, std::shared_ptr<Mount>> mounts_;
   std::uint64_t generation_ = 0;
   std::set<std::uint64_t> logs_;  // generations on disk
 

@@ -30,21 +30,6 @@ Result<Nodes> Store::settled(const Nodes& nodes, const std::vector<std::string>&
   return scratch->tree.nodes;
 }
 
-Result<Nodes> Store::theirsOf(const Branch& branch, const std::vector<std::string>& paths) {
-  Nodes nodes;
-  BranchPtr parent;
-  {
-    const std::lock_guard guard(lock_);
-    BOUGH_ASSIGN(const BranchId target, targetOf(branch));
-    parent = ledger_.find(target);
-  }
-  if (parent) {
-    const std::shared_lock hold(parent->lock);
-    nodes = parent->tree.nodes;
-  }
-  return settled(nodes, paths);
-}
-
 Result<DiffPage> Store::diff(const BranchId& id, const BranchId& against, std::size_t from, std::size_t limit) {
   BOUGH_ASSIGN(const BranchPtr branch, find(id));
   const NodeCompare compare(*base_, *objects_);
@@ -71,6 +56,44 @@ Result<DiffPage> Store::diff(const BranchId& id, const BranchId& against, std::s
   }
   if (against.empty()) page.drift = driftOf(*branch, changes);
   return page;
+}
+
+Drift Store::driftOf(Branch& branch, const std::vector<PathChange>& changes) {
+  Drift drift;
+  BranchId target = kBase;
+  Nodes origin;
+  {
+    const std::lock_guard guard(lock_);
+    if (const auto found = targetOf(branch)) target = *found;
+    origin = branch.origin;
+  }
+  const NodeCompare compare(*base_, *objects_);
+  if (target == kBase) {
+    for (const PathChange& change : changes) {
+      if (change.implied || !change.before || !change.before->identity.known) continue;
+      const std::string& path = change.kind == ChangeKind::Renamed ? change.from : change.path;
+      const auto now = base_->identityOf(BaseRef{0, path});
+      const bool folder = change.before->kind == Kind::Directory;
+      if (!now || now->ino != change.before->identity.ino || now->dev != change.before->identity.dev ||
+          (!folder && !(*now == change.before->identity))) {
+        drift.changed.push_back(path);
+      }
+    }
+    return drift;
+  }
+  std::set<std::string> ours;
+  for (const PathChange& change : changes) {
+    if (!change.implied) ours.insert(change.path);
+  }
+  for (const PathChange& change : changesBetween(origin, nodesOf(target), compare)) {
+    if (change.implied) continue;
+    if (ours.contains(change.path)) {
+      drift.changed.push_back(change.path);
+    } else {
+      drift.others++;
+    }
+  }
+  return drift;
 }
 
 }  // namespace bough

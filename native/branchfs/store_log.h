@@ -39,6 +39,8 @@ class StoreLog final : public ChangeLog {
   Result<> write(const std::vector<Record>& records, bool useReserve = false);
   Result<> write(const Record& record, bool useReserve = false);
 
+  /// Makes sure that the log covers every number given out, before one of them gets anywhere else on disk.
+  Result<> reserveNow() { return reserve(); }
   /// Upper bounds of all numbers given out so far, for a snapshot. `exact`: nobody takes any more.
   Counters counters(bool exact) const;
   std::shared_ptr<LogFile> file() const;

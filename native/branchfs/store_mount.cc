@@ -39,7 +39,7 @@ Result<> Store::mount(const BranchId& id, const std::string& at) {
       made->stop();
       return done.error();
     }
-    mounts_.emplace(id, std::move(made));
+    mounts_.emplace(id, std::shared_ptr<Mount>(std::move(made)));
     info = infoOf(*branch);
   }
   emit(BranchEvent{info});
@@ -47,7 +47,7 @@ Result<> Store::mount(const BranchId& id, const std::string& at) {
 }
 
 Result<> Store::unmount(const BranchId& id) {
-  std::unique_ptr<Mount> mount;
+  std::shared_ptr<Mount> mount;
   BranchPtr branch;
   BranchInfo info;
   {

@@ -92,7 +92,7 @@ class Below {
 
  private:
   const Found& journal_;
-  const std::optional<Time>& since_;
+  std::optional<Time> since_;
 };
 
 class Checker {

@@ -226,7 +226,11 @@ NewNode fileNode(const std::string& data, unsigned mode) {
   node.gid = ::getegid();
   node.atime = node.mtime = {kNewTime, 42};
   node.fill = [data](int fd) -> Result<> {
-    if (::pwrite(fd, data.data(), data.size(), 0) != static_cast<ssize_t>(data.size())) return sys(errno ? errno : EIO);
+    for (std::size_t at = 0; at < data.size();) {
+      const ssize_t n = ::pwrite(fd, data.data() + at, data.size() - at, static_cast<off_t>(at));
+      if (n < 0) return sys(errno);
+      at += static_cast<std::size_t>(n);
+    }
     return Done{};
   };
   return node;

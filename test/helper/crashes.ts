@@ -1,0 +1,287 @@
+// SIGKILL to the helper and to boughfs at many moments: nothing is lost, nothing is left over, and what no longer runs says so.
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { HelperClient } from '../../helper/api/client.js';
+import type { Branch } from '../../helper/protocol/rpc.js';
+import { mountsBelow, pause, until, type Checks } from '../harness.js';
+import { branchNow, codeOf, ensure, equal, World } from './world.js';
+
+export async function crashes(checks: Checks): Promise<void> {
+  await checks.check('the helper killed while an agent works', killedAtWork);
+  await checks.check('the helper killed at many moments of start, branch, commit and abort', killedAtMoments);
+  await checks.check('an agent that outlives the helper is taken up again', outliving);
+  await checks.check('boughfs killed: mounts come back, agents are told stopped', killedFileServer);
+  await checks.check('both killed: everything comes back', killedBoth);
+  await checks.check('the workspace’s folder goes away and comes back', vanishingBase);
+  await checks.check('shutdown ends everything, the next start has the branches again', shutdown);
+  await checks.check('an idle helper ends when it was asked to', idleExit);
+}
+
+async function killedAtWork(): Promise<void> {
+  const world = new World('kill');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    const first = await world.client();
+    const branch = await world.start(first, folder, 'echo "from the agent"; echo > started; sleep 100000');
+    await until('the agent works', () => existsSync(join(branch.folder ?? '', 'started')));
+    await world.sh(first, branch, 'echo more >> a.txt');
+    const running = first.request('bough/exec', {
+      branch: branch.id,
+      command: ['sh', '-c', 'echo > running; sleep 100000'],
+    });
+    running.catch(() => undefined);
+    await until('a command runs', () => existsSync(join(branch.folder ?? '', 'running')));
+    await pause(100); // The transcript is written within 50 ms; more only makes this check weaker, never fail.
+    await world.killHelper(first);
+    equal(await codeOf(running), 'E_HELPER_GONE', 'the request that waited');
+    equal(
+      readFileSync(join(branch.folder ?? '', 'a.txt'), 'utf8'),
+      'one\nmore\n',
+      'the mount goes on without the helper',
+    );
+
+    const second = await world.client();
+    const now = await branchNow(second, branch);
+    equal([now.person, now.exitCode, now.changes], ['stopped', null, 3], 'the branch after the restart');
+    ensure(now.note?.includes('helper ended') === true, `why: ${now.note}`);
+    equal(world.leftovers().processes, [], 'the command has nobody and has ended');
+    const { replay } = await second.request('bough/terminal/open', { branch: branch.id, rows: 24, columns: 80 });
+    ensure(replay.includes('from the agent'), 'the transcript is there');
+    await second.request('bough/commit', { branch: branch.id });
+    equal(readFileSync(join(folder, 'a.txt'), 'utf8'), 'one\nmore\n', 'the work of before the crash is committed');
+  } finally {
+    await world.end();
+  }
+}
+
+/** What is asked when the helper is killed, and what must be true of the workspace whenever it was. */
+async function killedAtMoments(): Promise<void> {
+  const world = new World('steps');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    let client = await world.client();
+    const parent = await world.start(client, folder);
+    await world.sh(client, parent, 'echo parent > p.txt');
+    const actions: readonly ((client: HelperClient, victim: Branch) => Promise<unknown>)[] = [
+      (at) => world.start(at, folder),
+      (at) => at.request('bough/branch', { branch: parent.id, count: 3 }),
+      (at, victim) => at.request('bough/commit', { branch: victim.id }),
+      (at, victim) => at.request('bough/abort', { branch: victim.id }),
+    ];
+    let commits = 0;
+    for (const [index, action] of actions.entries()) {
+      for (const delay of [0, 3, 12, 40, 120]) {
+        const victim = await world.start(client, folder);
+        const name = `work-${index}-${delay}.txt`;
+        await world.sh(client, victim, `echo ${delay} > ${name}`);
+        const done = action(client, victim).then(
+          () => true,
+          () => false,
+        );
+        await pause(delay);
+        await world.killHelper(client);
+        const answered = await done;
+        client = await world.client();
+        const { branches, commits: list } = await client.request('bough/open', { folder });
+        const found = branches.find(({ id }) => id === victim.id);
+        const inBase = existsSync(join(folder, name));
+        const inBranch = found?.folder !== undefined && existsSync(join(found.folder, name));
+        const aborting = index === 3;
+        // Work is where it was, or where it was to go; only an abort may end it.
+        ensure(aborting ? !inBase : inBase || inBranch, `work is lost: ${name}`);
+        if (index === 2) {
+          equal(found?.fileState, inBase ? 'committed' : 'live', 'a commit happened or did not');
+          if (answered) ensure(inBase, 'a commit that was answered is there');
+          if (inBase) commits++;
+          equal(list.length, commits, 'commits');
+        }
+        if (aborting && answered) equal(found, undefined, 'an abort that was answered is done');
+        for (const { id, person, note } of branches) {
+          if (id === parent.id || person === 'stopped' || person === 'committed') continue;
+          throw new Error(`the branch ${id} is ${person} after a kill (${String(note)})`);
+        }
+        equal(await world.sh(client, parent, 'cat p.txt'), 'parent\n', 'the parent');
+        for (const { id, parent: of } of branches) {
+          if (id !== parent.id && (of === 'base' || of === parent.id))
+            await client.request('bough/abort', { branch: id });
+        }
+        equal((await client.request('bough/list', { folder })).branches.length, 1, 'branches in the end');
+        const left = world.leftovers();
+        equal(
+          [left.mounts.length, left.processes, left.folders.length],
+          [1, [], 2],
+          'mounts, programs and folders in the end',
+        );
+      }
+    }
+    await client.request('bough/abort', { branch: parent.id });
+    await world.nothingLeft();
+    equal(await client.request('bough/gc', {}), { mounts: 0, processes: 0, files: 0 }, 'nothing for gc to do');
+  } finally {
+    await world.end();
+  }
+}
+
+async function outliving(): Promise<void> {
+  const world = new World('outlive');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    const first = await world.client();
+    const script = 'trap "" HUP TERM; n=0; while :; do n=$((n+1)); echo $n > count.txt; sleep 0.1; done';
+    const branch = await world.start(first, folder, script);
+    const count = () => readFileSync(join(branch.folder ?? '', 'count.txt'), 'utf8');
+    await until('the agent counts', () => existsSync(join(branch.folder ?? '', 'count.txt')));
+    await world.killHelper(first);
+    const second = await world.client();
+    equal((await branchNow(second, branch)).person, 'running', 'the agent that ignores hang-ups');
+    const before = count();
+    await until('it still counts', () => count() !== before && count() !== '');
+    equal((await second.request('bough/stop', { branch: branch.id })).person, 'stopped', 'it can be stopped');
+    equal(world.leftovers().processes, [], 'after the stop');
+  } finally {
+    await world.end();
+  }
+}
+
+async function killedFileServer(): Promise<void> {
+  const world = new World('fskill');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    const client = await world.client();
+    const branch = await world.start(client, folder);
+    await world.sh(client, branch, 'echo more >> a.txt; sync a.txt');
+    for (let round = 0; round < 3; round++) {
+      const [pid] = world.boughfs();
+      if (pid === undefined) throw new Error('no boughfs runs');
+      process.kill(pid, 'SIGKILL');
+      await until('another one runs', () => world.boughfs().some((other) => other !== pid));
+      await until('the mount is back', async () => {
+        const now = await branchNow(client, branch).catch(() => null);
+        return (
+          now?.folder !== undefined &&
+          mountsBelow(world.scratch.path).length === 1 &&
+          isReadable(join(now.folder, 'a.txt'))
+        );
+      });
+      equal(readFileSync(join(branch.folder ?? '', 'a.txt'), 'utf8'), 'one\nmore\n', 'the file');
+      await until('the agent is told stopped', async () => (await branchNow(client, branch)).person === 'stopped');
+      const now = await branchNow(client, branch);
+      if (round === 0) ensure(now.note?.includes('file server') === true, `why: ${now.note}`);
+      equal(await world.sh(client, branch, 'cat a.txt'), 'one\nmore\n', 'a command in the branch');
+    }
+    await client.request('bough/commit', { branch: branch.id });
+    equal(readFileSync(join(folder, 'a.txt'), 'utf8'), 'one\nmore\n', 'the commit');
+    await client.request('bough/abort', { branch: branch.id });
+    await world.nothingLeft();
+  } finally {
+    await world.end();
+  }
+}
+
+function isReadable(path: string): boolean {
+  try {
+    readFileSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function killedBoth(): Promise<void> {
+  const world = new World('both');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    const first = await world.client();
+    const branch = await world.start(first, folder);
+    const { branches } = await first.request('bough/branch', { branch: branch.id, count: 2 });
+    await world.sh(first, branch, 'echo more >> a.txt; sync a.txt');
+    for (const pid of world.boughfs()) process.kill(pid, 'SIGKILL');
+    await world.killHelper(first);
+    const second = await world.client();
+    const opened = await second.request('bough/open', { folder });
+    equal(opened.problem, null, 'the workspace');
+    equal(
+      opened.branches.map(({ id, person }) => [id, person]).sort(),
+      [branch, ...branches].map(({ id }) => [id, 'stopped']).sort(),
+      'its branches',
+    );
+    for (const each of opened.branches)
+      ensure(isReadable(join(each.folder ?? '', 'a.txt')), `the mount of ${each.name}`);
+    equal(await world.sh(second, branch, 'cat a.txt'), 'one\nmore\n', 'the work');
+    equal(world.leftovers().processes, [], 'programs of before');
+    await second.request('bough/abort', { branch: branch.id, recursive: true });
+    await world.nothingLeft();
+  } finally {
+    await world.end();
+  }
+}
+
+async function vanishingBase(): Promise<void> {
+  const world = new World('gone');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    const client = await world.client();
+    const branch = await world.start(client, folder);
+    await world.sh(client, branch, 'echo kept > kept.txt; sync kept.txt');
+    await client.request('bough/shutdown', {});
+    await client.closed;
+    renameSync(folder, `${folder}-away`);
+    const without = await world.client();
+    equal(await codeOf(without.request('bough/list', { folder })), 'E_BASE_GONE', 'a list of it');
+    const { workspaces } = await without.request('bough/workspaces', {});
+    equal(
+      workspaces.map(({ folder: at, problem }) => [at, problem?.code]),
+      [[folder, 'E_BASE_GONE']],
+      'the workspaces',
+    );
+    renameSync(`${folder}-away`, folder);
+    await until('it is served again', async () => (await without.request('bough/open', { folder })).problem === null);
+    equal(await world.sh(without, branch, 'cat kept.txt'), 'kept\n', 'the work');
+  } finally {
+    await world.end();
+  }
+}
+
+async function shutdown(): Promise<void> {
+  const world = new World('down');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    const client = await world.client();
+    const branch = await world.start(client, folder);
+    writeFileSync(join(branch.folder ?? '', 'b.txt'), 'two\n');
+    await client.request('bough/shutdown', {});
+    await client.closed;
+    await until('everything has ended', () => world.processes(/helper\.js|boughfs --store|bwrap/).length === 0);
+    equal(world.leftovers().mounts, [], 'mounts');
+    const again = await world.client();
+    const now = await branchNow(again, branch);
+    equal([now.person, now.note], ['stopped', 'Stopped with the helper.'], 'the branch');
+    equal(readFileSync(join(now.folder ?? '', 'b.txt'), 'utf8'), 'two\n', 'its work');
+  } finally {
+    await world.end();
+  }
+}
+
+async function idleExit(): Promise<void> {
+  const { spawn } = await import('node:child_process');
+  const { helperProgram } = await import('./world.js');
+  const world = new World('idle');
+  try {
+    const child = spawn(process.execPath, [helperProgram, '--idle-exit=1'], { env: world.env, stdio: 'ignore' });
+    const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+    const client = await world.client();
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    const branch = await world.start(client, folder);
+    equal(client.pid, child.pid, 'the helper that was started');
+    client.close();
+    await pause(2500); // An agent runs: it must not end, however long nobody is connected.
+    equal(child.exitCode, null, 'with an agent that runs');
+    const again = await world.client();
+    await again.request('bough/stop', { branch: branch.id });
+    again.close();
+    equal(await ended, 0, 'once nothing runs');
+    await until('the file server has ended, too', () => world.boughfs().length === 0);
+  } finally {
+    await world.end();
+  }
+}

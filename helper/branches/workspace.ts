@@ -7,6 +7,7 @@ import { BoughError } from '../protocol/failure.js';
 import { StoreLink } from '../files/store-link.js';
 import type { Machine } from '../machines/machine.js';
 import { isWithin } from '../machines/host-view.js';
+import { probeFuse } from '../native/addon.js';
 import { Session } from '../sessions/session.js';
 import { Transcript } from '../sessions/transcript.js';
 import { Audit } from '../state/audit.js';
@@ -153,7 +154,9 @@ export class OpenWorkspace {
     const { mount } = this.placesOf(branch);
     if (this.info(branch).mount === mount) return mount;
     mkdirSync(mount, { recursive: true, mode: 0o700 });
-    const { at } = await this.link.request('branch.mount', { branch, at: mount });
+    const { at } = await this.link.request('branch.mount', { branch, at: mount }).catch((error: unknown) => {
+      throw mountProblem(error);
+    });
     const info = this.infos.get(branch);
     if (info) this.infos.set(branch, { ...info, mount: at });
     return at;
@@ -207,4 +210,18 @@ export class OpenWorkspace {
     }
     this.changed();
   }
+}
+
+/** A mount that failed because FUSE is not there at all says that instead. */
+function mountProblem(error: unknown): unknown {
+  if (!(error instanceof BoughError) || error.code !== 'E_MOUNT') return error;
+  const fuse = probeFuse();
+  if (fuse.open) return error;
+  return new BoughError(
+    'E_NO_FUSE',
+    `/dev/fuse cannot be opened (${fuse.errno ?? 'unknown'}), so no branch can be shown.`,
+    {
+      fix: 'sudo modprobe fuse; in a container, start it with: --device /dev/fuse --cap-add SYS_ADMIN',
+    },
+  );
 }

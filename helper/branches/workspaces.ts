@@ -101,6 +101,7 @@ export class Workspaces {
       const agents = await this.agentsOf(workspace);
       await workspace.lock.run(() => reconcile(workspace, agents));
       this.settled.add(workspace);
+      workspace.link.problem = null;
     } catch (error) {
       this.around.log(`${workspace.folder}: ${String(error)}`);
       workspace.link.problem ??= error instanceof BoughError ? error : new BoughError('E_INTERNAL', String(error));

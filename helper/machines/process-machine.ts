@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import { findProgram } from '../agents/find-program.js';
 import { pidfdOpen, pidfdSendSignal } from '../native/addon.js';
 import { BoughError } from '../protocol/failure.js';
+import { limitProcesses, ownGroupParent } from './cgroup.js';
 import { bubblewrapArguments, markers, type Host } from './bubblewrap.js';
 import { isWithin, privateEntries, systemBinds, toolChain, type Mask } from './host-view.js';
 import type { ProcessId } from '../state/process-id.js';
@@ -20,6 +21,7 @@ const SIGKILL = 9;
 
 export class ProcessMachine implements Machine {
   readonly kind = 'process';
+  private readonly groupParent = ownGroupParent();
   private masks: { readonly at: number; readonly list: readonly Mask[] } | null = null;
 
   /** @param environment of the helper: PATH and HOME decide what tool chain shows in a branch */
@@ -62,6 +64,8 @@ export class ProcessMachine implements Machine {
       });
     }
     run.begin(init, early);
+    const group = limitProcesses(this.groupParent, `bough-${init.pid}`, [init.pid, ...membersOf(init)]);
+    if (group) void run.exited.then(() => group.remove());
     return run;
   }
 

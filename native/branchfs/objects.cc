@@ -114,13 +114,6 @@ Result<std::unique_ptr<Objects>> Objects::open(const std::string& folder, std::s
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return sysError(errno, "Cannot make " + folder);
   UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return sysError(errno, "Cannot open " + folder);
-  for (unsigned i = 0; i < 256; i++) {
-    std::array<char, 4> name{};
-    std::snprintf(name.data(), name.size(), "%02x", i);
-    if (::mkdirat(fd.get(), name.data(), 0700) != 0 && errno != EEXIST) {
-      return sysError(errno, "Cannot make " + folder + "/" + name.data());
-    }
-  }
   return std::unique_ptr<Objects>(new Objects(std::move(fd), cachedFds));
 }
 
@@ -138,7 +131,16 @@ void Objects::keep(ObjectId id, const SharedFd& fd) {
 }
 
 Result<SharedFd> Objects::create(ObjectId id) {
-  int fd = ::openat(folder_.get(), objectPath(id).data(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  // O_NOATIME: branches that share an object must not see each other read.
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOATIME;
+  auto path = objectPath(id);
+  int fd = ::openat(folder_.get(), path.data(), kFlags, 0600);
+  if (fd < 0 && errno == ENOENT) {  // the first one in its folder
+    path[2] = '\0';
+    if (::mkdirat(folder_.get(), path.data(), 0700) != 0 && errno != EEXIST) return sys(errno);
+    path[2] = '/';
+    fd = ::openat(folder_.get(), path.data(), kFlags, 0600);
+  }
   if (fd < 0) return sys(errno);
   auto shared = std::make_shared<const UniqueFd>(fd);
   keep(id, shared);
@@ -250,6 +252,7 @@ Result<> Objects::forEach(const std::function<void(ObjectId)>& f) const {
     std::array<char, 4> name{};
     std::snprintf(name.data(), name.size(), "%02x", i);
     int fd = ::openat(folder_.get(), name.data(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) continue;
     if (fd < 0) return sys(errno);
     DIR* folder = ::fdopendir(fd);
     if (!folder) {

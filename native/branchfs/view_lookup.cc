@@ -170,7 +170,11 @@ Result<View::Found> View::child(const Found& folder, std::string_view name) {
   if (base_.hidden(under, name)) return sys(ENOENT);
   BaseRef ref = below(under, name);
   auto stat = base_.stat(ref);
-  if (!stat) return sys(stat.error().errnum == ENOTDIR ? ENOENT : stat.error().errnum);
+  if (!stat) {
+    if (stat.error().errnum != ENOTDIR && stat.error().errnum != ELOOP) return stat.error();
+    // What the branch has as a folder is none in the base any more; a virtual node may never have been one.
+    return sys(folder.node ? ENOENT : ENOTDIR);
+  }
   return fromBase(std::move(ref), *stat);
 }
 

@@ -30,8 +30,13 @@ export class Scratch {
 
   /** Detaches what is mounted below (by name only: a dead mount is never asked) and removes everything. */
   async remove(): Promise<void> {
-    for (const point of mountsBelow(this.path).reverse()) await run('umount', ['-l', point]);
+    await this.detach(this.path);
     rmSync(this.path, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+
+  /** Detaches what is mounted below a folder of it. */
+  async detach(folder: string): Promise<void> {
+    for (const point of mountsBelow(folder).reverse()) await run('umount', ['-l', point]);
   }
 }
 

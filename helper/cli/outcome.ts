@@ -1,6 +1,7 @@
 // What a command gives back, and how it reaches the person or the program that asked: text, or one JSON object as the last
 // line. Used by every command.
 import { BoughError } from '../api/client.js';
+import { fixFor } from './fixes.js';
 import { pathText } from './path-text.js';
 
 export interface Outcome {
@@ -26,7 +27,7 @@ export function printError(error: unknown, json: boolean): void {
   if (json) process.stdout.write(`${JSON.stringify({ ok: false, error: data })}\n`);
   process.stderr.write(`bough: ${code}: ${message}\n`);
   for (const line of lines) process.stderr.write(`  ${line}\n`);
-  if (fix !== '') process.stderr.write(`  fix: ${fix}\n`);
+  process.stderr.write(`  fix: ${fix}\n`);
   process.exitCode = code === 'E_USAGE' ? 2 : 1;
 }
 
@@ -46,14 +47,15 @@ export function describeError(error: unknown): DescribedError {
     return { code, message, fix, lines: [], data: { code, message, fix } };
   }
   const { code, message, detail } = error;
+  const fix = detail.fix ?? fixFor(code);
   const conflicts = (detail.conflicts ?? []).map(({ path, reason }) => `${pathText(path)}: ${reason}`);
   const paths = (detail.paths ?? []).map((path) => pathText(path));
   return {
     code,
     message,
-    fix: detail.fix ?? '',
+    fix,
     lines: [...conflicts, ...paths],
-    data: { code, message, ...detail },
+    data: { code, message, ...detail, fix },
   };
 }
 

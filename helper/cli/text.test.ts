@@ -208,5 +208,7 @@ it('an error has its code, its fix and its paths', () => {
     lines: ['src/a.js: both-changed'],
     data: { code: 'E_CONFLICT' },
   });
+  expect(describeError(new BoughError('E_STATE', 'x')).fix).toContain('bough ls');
+  expect(describeError(new BoughError('E_NEW', 'x')).fix).toContain('bough doctor');
   expect(describeError(new Error('odd')).code).toBe('E_INTERNAL');
 });

@@ -47,6 +47,7 @@ export interface ConnectOptions {
 
 const START_DEADLINE_MS = 30_000;
 const POLL_MS = 20;
+const CONNECT_TRIES = 10;
 
 export class HelperClient {
   private nextToken = 1;
@@ -139,12 +140,18 @@ export async function connect(options: ConnectOptions = {}): Promise<HelperClien
   const env = options.env ?? process.env;
   const client = options.client ?? 'client';
   const { socket } = places(env);
-  const found = await tryConnect(socket);
-  if (found) return HelperClient.over(found, client);
-  if (options.start === false) {
-    throw new BoughError('E_NO_HELPER', `No helper listens at ${socket}.`, { fix: 'Start one with: bough doctor' });
+  for (let tries = 1; ; tries++) {
+    const found = await tryConnect(socket);
+    if (!found && options.start === false) {
+      throw new BoughError('E_NO_HELPER', `No helper listens at ${socket}.`, { fix: 'Start one with: bough doctor' });
+    }
+    try {
+      return await HelperClient.over(found ?? (await startHelper(options)), client);
+    } catch (error) {
+      // One that was just ending has still let us in.
+      if (errorCode(error) !== 'E_HELPER_GONE' || tries === CONNECT_TRIES) throw error;
+    }
   }
-  return HelperClient.over(await startHelper(options), client);
 }
 
 /** Starts the daemon and waits until it listens; a daemon that somebody else started meanwhile is as good. */

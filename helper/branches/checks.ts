@@ -29,7 +29,7 @@ export async function runChecks(
     startedMs: Date.now(),
     endedMs: null,
     output: '',
-    edits: workspace.info(branch).edits,
+    edits: (await workspace.link.request('branch.info', { branch })).edits,
   };
   const keep = (run: CheckRun): CheckRun => {
     workspace.update(branch, { checks: run });

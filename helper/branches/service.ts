@@ -86,9 +86,9 @@ export class BranchService {
     const { workspace, branch } = await this.spaces.find(request.branch);
     const entry = { what: 'branch', branch: request.branch, count: request.count };
     const { ids, pauseUs } = await this.change(workspace, entry, () => fork(workspace, branch, request));
-    const all = await branchesOf(workspace);
-    const made = new Set(ids.map((id) => workspace.id(id)));
-    return { branches: all.filter(({ id }) => made.has(id)), pauseUs };
+    const all = new Map((await branchesOf(workspace)).map((each) => [each.id, each]));
+    // In the order of the hints.
+    return { branches: ids.flatMap((id) => all.get(workspace.id(id)) ?? []), pauseUs };
   }
 
   async stop(request: In<'bough/stop'>): Promise<Branch> {

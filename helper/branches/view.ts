@@ -21,7 +21,8 @@ export const unknownRecord: BranchRecord = {
 };
 
 export async function branchesOf(workspace: OpenWorkspace): Promise<Branch[]> {
-  const infos = [...workspace.infos.values()].sort((a, b) => a.createdMs - b.createdMs || byNumber(a.id, b.id));
+  await workspace.read();
+  const infos = [...workspace.infos.values()].sort((a, b) => a.createdMs - b.createdMs || byNumber(a.name, b.name));
   const summaries = await workspace.deltas.summaries(infos);
   return infos
     .filter((info) => workspace.infos.has(info.id))

@@ -98,11 +98,15 @@ export class OpenWorkspace {
     this.around.changed(this.folder);
   }
 
-  /** Reads all branches anew. */
-  async refresh(): Promise<void> {
+  /** Reads all branches anew: events tell of edits a little later than they happen. */
+  async read(): Promise<void> {
     const { branches } = await this.link.request('branch.list', {});
     this.infos.clear();
     for (const info of branches) this.infos.set(info.id, info);
+  }
+
+  async refresh(): Promise<void> {
+    await this.read();
     this.changed();
   }
 

@@ -39,6 +39,8 @@ export class Session {
   private readonly commands = new Set<Run>();
   private readonly watchers = new Set<TerminalWatcher>();
   private stopReason: string | null = null;
+  /** Settles when the last agent's end is noted. */
+  private ending: Promise<void> = Promise.resolve();
   private readonly standing: { closed: boolean; frozen: boolean } = { closed: false, frozen: false };
 
   /** @param onEnd is told when the agent has ended and nothing of it is left */
@@ -143,6 +145,7 @@ export class Session {
     this.stopReason = reason;
     const runs = [...this.commands, ...(this.agent ? [this.agent] : [])];
     await Promise.all(runs.map((run) => run.stop()));
+    await this.ending;
     this.stopReason = null;
   }
 
@@ -179,10 +182,11 @@ export class Session {
       const text = decoder.write(data);
       if (text !== '') for (const watcher of this.watchers) watcher.data(text);
     });
-    void run.exited.then(async ({ exitCode }) => {
+    this.ending = run.exited.then(async ({ exitCode }) => {
+      const note = this.stopReason;
       await this.transcript.flush();
       this.agent = null;
-      this.onEnd({ exitCode, note: this.stopReason });
+      this.onEnd({ exitCode, note });
       for (const watcher of this.watchers) watcher.exit(exitCode);
     });
     return run.init;

@@ -31,7 +31,7 @@ export class World {
       XDG_RUNTIME_DIR: this.scratch.folder('run'),
       XDG_STATE_HOME: this.scratch.folder('state'),
       XDG_CACHE_HOME: this.scratch.folder('cache'),
-      ...(process.env['BOUGH_SUITE_RUN'] === undefined ? {} : { BOUGH_SUITE_RUN: process.env['BOUGH_SUITE_RUN'] }),
+      ...passed(['BOUGH_SUITE_RUN', 'BOUGH_BOUGHFS']),
       ...env,
     };
   }
@@ -156,6 +156,13 @@ export class World {
       return null;
     }
   }
+}
+
+/** Of the environment of this run what has to reach the helper. */
+function passed(names: readonly string[]): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  );
 }
 
 export function equal(actual: unknown, expected: unknown, what: string): void {

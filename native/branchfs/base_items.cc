@@ -73,7 +73,10 @@ Result<Expect> BaseItems::expect(const std::string& path, const NodePtr& before,
   expected.how = Expect::How::Unchanged;
   expected.kind = before->kind;
   expected.identity = before->identity;
-  if (before->kind != Kind::Directory) return expected;
+  if (before->kind != Kind::Directory) {
+    expected.attributes = FolderMeta{before->mode, before->uid, before->gid, std::nullopt, xattrsOf(*before)};
+    return expected;
+  }
   if (stays) {
     expected.how = Expect::How::SameFile;
     return expected;

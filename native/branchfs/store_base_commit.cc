@@ -38,9 +38,8 @@ Error refusedBy(Outcome& outcome, Refusal& refusal) {
     refusal.conflicts.push_back(conflictOf(one));
     refusal.paths.push_back(one.path);
   }
-  if (error.code == "E_NOT_WRITABLE") error.code = "E_READ_ONLY";
-  if (error.code == "E_COMMIT_INVALID" || error.code == "E_COMMIT_STUCK" || error.code == "E_NOT_FOUND")
-    error.code = "E_IO";
+  if (!outcome.errorPath.empty() && refusal.paths.empty()) refusal.paths.push_back(outcome.errorPath);
+  if (error.code == "E_COMMIT_STUCK") error.code = "E_IO";
   return error;
 }
 

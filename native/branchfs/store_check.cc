@@ -45,7 +45,9 @@ std::vector<std::string> Store::check() {
     if (!nodes.wellFormed()) problems.push_back("The " + std::string(what) + " of branch " + id + " is malformed.");
     const Names names(nodes);
     nodes.forEach([&](NodeId node, const NodePtr& value) {
-      if (node != kRootNode && !names.path(node)) {
+      // A file of the base with hard links may be known by its node while its remaining names are the base's.
+      const bool elsewhere = value->kind != Kind::Directory && value->identity.known;
+      if (node != kRootNode && !elsewhere && !names.path(node)) {
         problems.push_back("Node " + std::to_string(node) + " of the " + what + " of branch " + id + " has no name.");
       }
       const Content& content = value->content;

@@ -156,7 +156,8 @@ export class FileChangeNode {
     item.resourceUri = toUri({ side: 'branch', branch: branch.id, path: change.path }).with({
       query: ROW_QUERY + change.kind,
     });
-    item.iconPath = change.type === 'directory' ? vscode.ThemeIcon.Folder : vscode.ThemeIcon.File;
+    // The themed folder icon is empty in some icon themes.
+    item.iconPath = change.type === 'directory' ? new vscode.ThemeIcon('folder') : vscode.ThemeIcon.File;
     item.tooltip = `${pathLabel(change.path)} · ${[KIND_WORDS[change.kind], ...details].join(', ')}`;
     item.contextValue = `change ${branch.fileState} ${change.kind}`;
     item.accessibilityInformation = {

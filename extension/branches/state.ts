@@ -63,6 +63,7 @@ export function stateWords(branch: Branch): string {
   if (branch.person === 'stopped' && branch.exitCode !== null) {
     return branch.exitCode === 0 ? 'finished' : `ended with ${branch.exitCode}`;
   }
+  if (branch.person === 'failed' && branch.exitCode !== null) return `failed with ${branch.exitCode}`;
   return branch.person;
 }
 

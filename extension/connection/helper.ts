@@ -90,8 +90,10 @@ export class Helper implements vscode.Disposable {
       const live = await this.connect();
       const progress = watched && this.followProgress(live.client, watched);
       try {
-        const sent = progress ? { ...params, workDoneToken: progress.workDoneToken } : params;
-        return await live.client.sendRequest<Result<N>>(name, sent, watched?.token);
+        // An undefined token would travel as a second parameter.
+        if (!watched || !progress) return await live.client.sendRequest<Result<N>>(name, params);
+        const sent = { ...params, workDoneToken: progress.workDoneToken };
+        return await live.client.sendRequest<Result<N>>(name, sent, watched.token);
       } catch (thrown) {
         if (watched?.token.isCancellationRequested) throw new vscode.CancellationError();
         if (!live.lost && !live.socket.destroyed && live.client.isRunning()) throw toBoughError(thrown);

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { findChromium, install, onStage, type Stage, type StageOptions } from './harness.js';
 import { mainJob, prepareMainJob } from './main-job.js';
 import { manyChanges, twoWindows } from './many.js';
+import { review } from './review.js';
 import { boughfsKilled, conflict, doctor, helperKilled, withoutBubblewrap } from './trouble.js';
 
 interface Story {
@@ -18,6 +19,11 @@ interface Story {
 
 const stories: readonly Story[] = [
   { name: 'main-job', options: { prepare: prepareMainJob }, run: mainJob },
+  {
+    name: 'review',
+    options: { settings: { 'bough.checks': 'node --test test/money.test.js' } },
+    run: review,
+  },
   { name: 'conflict', options: {}, run: conflict },
   { name: 'doctor', options: withoutBubblewrap, run: doctor },
   { name: 'helper-killed', options: {}, run: helperKilled },

@@ -120,6 +120,17 @@ export class Workbench {
     if (!(await this.titleIs(title))) throw new Error(`the quick input is not titled "${title}"`);
   }
 
+  async quickInputShows(title: RegExp): Promise<boolean> {
+    if (!(await this.quickInputOpen())) return false;
+    return title.test((await this.quickInput().locator('.quick-input-title').textContent(ATTEMPT)) ?? '');
+  }
+
+  /** Chooses a row of the quick pick that is open, whatever its title. */
+  async pickAny(label: string): Promise<void> {
+    const title = (await this.quickInput().locator('.quick-input-title').textContent(ATTEMPT)) ?? '';
+    await this.pick(title, label);
+  }
+
   quickPickOpen(title: string): Promise<boolean> {
     return this.titleIs(title);
   }
@@ -184,6 +195,24 @@ export class Workbench {
       await this.view().locator('.monaco-list').first().hover(ATTEMPT);
       await this.page.mouse.wheel(0, 2000);
       return false;
+    });
+  }
+
+  /** Chooses an entry of a row's menu; repeats until `effect` is seen. */
+  async rowMenu(label: string, entry: string, effect: () => Promise<boolean>): Promise<void> {
+    await until(`"${entry}" in the menu of the row "${label}" to work`, async () => {
+      if (await effect()) return true;
+      await this.row(label).click({ button: 'right', ...ATTEMPT });
+      const item = this.page.locator('.monaco-menu .action-item a.action-menu-item', {
+        has: this.page.locator(`.action-label[aria-label=${JSON.stringify(entry)}]`),
+      });
+      try {
+        await item.first().click(ATTEMPT);
+      } catch (error) {
+        await this.page.keyboard.press('Escape');
+        throw error;
+      }
+      return until('its effect', effect, 15_000).catch(() => false);
     });
   }
 
@@ -258,6 +287,20 @@ export class Workbench {
     await this.page.keyboard.press('Control+Home');
     await this.page.keyboard.press('Shift+End');
     await this.page.keyboard.type(text);
+  }
+
+  /** Puts the cursor into the last line on the screen with this text and runs a command there; repeats until its effect. */
+  async onLine(text: string, command: string, effect: () => boolean): Promise<void> {
+    await until(`"${command}" on the line "${text}" to work`, async () => {
+      if (effect()) return true;
+      const line = this.page
+        .locator('.editor-instance .view-line, .diff-editor .view-line')
+        .filter({ hasText: text })
+        .last();
+      await line.click(ATTEMPT);
+      await this.command(command);
+      return until('its effect', effect, 15_000).catch(() => false);
+    });
   }
 
   /** Presses a key until its effect is seen. */

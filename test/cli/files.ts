@@ -84,6 +84,7 @@ export async function fileTests(suite: Suite, bough: Command): Promise<void> {
     assert.equal(await bough.text('show', 'session', 'new'), 'bin\nempty/\n');
     await bough.failure('E_NO_PATH', 'show', 'session', 'docs/latest.md');
     await bough.failure('E_USAGE', 'show', 'session', '../secret');
+    await bough.failure('E_USAGE', 'diff', 'session', '--patch', '--against', 'session');
   });
 
   await suite.test('mount gives a folder that every program can use', async () => {

@@ -64,8 +64,11 @@ export class World {
   leftovers(): Leftovers {
     const mounts = mountsBelow(this.root);
     const processes = this.processes();
-    const files = this.branchFiles();
-    const bytes = files.reduce((sum, { size }) => sum + size, 0);
+    const all = this.files();
+    const files = all.filter(({ path }) => !keptOnPurpose.some((pattern) => pattern.test(path)));
+    const onDisk = all.reduce((sum, { blocks }) => sum + blocks * 512, 0);
+    const bytes = files.reduce((sum, { size }) => sum + size, 0) + Math.max(0, onDisk - constantBytes);
+    const surplus = onDisk > constantBytes ? [`${onDisk} bytes on disk`] : [];
     return {
       mounts: mounts.length,
       processes: processes.length,
@@ -75,6 +78,7 @@ export class World {
         ...mounts,
         ...processes.map((pid) => `process ${pid}: ${commandOf(pid)}`),
         ...files.map(({ path }) => path),
+        ...surplus,
       ],
     };
   }
@@ -106,21 +110,32 @@ export class World {
       });
   }
 
-  /**
-   * Files of branches: objects, mount points, homes, terminals' transcripts, sockets. A helper's own constant files (log,
-   * database, audit, the empty store, its undo history) stay on purpose.
-   */
-  private branchFiles(): { path: string; size: number }[] {
+  /** Every file of the helper and of the stores. */
+  private files(): FoundFile[] {
     const { state, runtime, cache } = places(this.environment);
-    return [...filesBelow(runtime), ...filesBelow(state), ...filesBelow(cache)]
-      .map(({ path, size }) => ({ path: relative(this.root, path), size }))
-      .filter(({ path }) => !keptOnPurpose.some((pattern) => pattern.test(path)));
+    return [...filesBelow(runtime), ...filesBelow(state), ...filesBelow(cache)].map((file) => ({
+      ...file,
+      path: relative(this.root, file.path),
+    }));
   }
 }
 
+interface FoundFile {
+  readonly path: string;
+  readonly size: number;
+  /** Of 512 bytes, as stat(2) counts them. */
+  readonly blocks: number;
+}
+
+/** Logs, database, and a store without branches; most of it is the log's preallocated mebibyte. */
+const constantBytes = 4 * 1024 ** 2;
+
+/**
+ * A helper's own constant files: log, database, audit, the empty store, its undo history. All else is of branches (objects,
+ * mount points, homes, terminals' transcripts, sockets) and must be gone with them.
+ */
 const keptOnPurpose: readonly RegExp[] = [
   /^state\/bough\/[^/]*$/,
-  /^state\/bough\/(state|db|database)[^/]*\//,
   /^state\/bough\/stores\/[^/]+\/[^/]*$/,
   /^state\/bough\/stores\/[^/]+\/store\/[^/]*$/,
   // What a commit into the folder replaced, kept for undo.
@@ -128,7 +143,7 @@ const keptOnPurpose: readonly RegExp[] = [
   /^run\/bough\/helper\.lock$/,
 ];
 
-function filesBelow(folder: string): { path: string; size: number }[] {
+function filesBelow(folder: string): FoundFile[] {
   let entries: Dirent[];
   try {
     entries = readdirSync(folder, { withFileTypes: true });
@@ -137,8 +152,11 @@ function filesBelow(folder: string): { path: string; size: number }[] {
   }
   return entries.flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) return filesBelow(path);
-    return [{ path, size: lstatSync(path).size }];
+    const { size, blocks } = lstatSync(path);
+    if (!entry.isDirectory()) return [{ path, size, blocks }];
+    // A mount point or a home that is empty is still something of a branch.
+    const ofBranch = /\/stores\/[^/]+\/(mounts|branches)$/.test(folder);
+    return [...(ofBranch ? [{ path, size: 0, blocks }] : []), ...filesBelow(path)];
   });
 }
 

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { Change, DiffResult } from '../../protocol/boughfs.js';
 import { columns, counted } from '../columns.js';
 import { declare, takesBranch, withSession, type CommonOptions } from '../command.js';
+import { usageError } from '../outcome.js';
 import { pathText } from '../path-text.js';
 import { pickBranch } from '../pick-branch.js';
 import type { Session } from '../session.js';
@@ -25,6 +26,9 @@ export function diffCommand(): Command {
     .option('-p, --patch', 'as a unified diff', false)
     .action(async (wanted: string | undefined, options: DiffOptions) => {
       await withSession(options, async (session) => {
+        if (options.patch && options.against !== undefined) {
+          throw usageError('--patch shows what changed since the branch point only.', 'Leave out --against.');
+        }
         const { branches } = await session.workspace();
         const { id } = pickBranch(branches, options.branch ?? wanted);
         const against = options.against === undefined ? undefined : pickBranch(branches, options.against).id;

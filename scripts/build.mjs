@@ -1,7 +1,7 @@
 // Builds Bough: JavaScript bundles into dist/, native programs into build/release/.
 //   node scripts/build.mjs [--bundles | --native]
 // Used by `npm run build` and by set-up, which imports it before node_modules exists: esbuild is loaded late.
-import { chmodSync, existsSync } from 'node:fs';
+import { chmodSync, existsSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -21,6 +21,8 @@ const commonJsNames = [
   'const __dirname = boughDirname(__filename);',
 ].join('\n');
 
+const command = 'dist/bough.js';
+
 /** @type {readonly {entry: string, out: string, options: import('esbuild').BuildOptions}[]} */
 export const bundles = [
   {
@@ -30,7 +32,7 @@ export const bundles = [
   },
   {
     entry: 'helper/cli/main.ts',
-    out: 'dist/bough.js',
+    out: command,
     options: {
       format: 'esm',
       platform: 'node',
@@ -78,8 +80,16 @@ export async function buildBundles(note) {
       );
     }
   }
-  if (existsSync(join(root, 'dist/bough.js'))) chmodSync(join(root, 'dist/bough.js'), 0o755);
+  if (present.some((b) => b.out === command)) linkCommand();
   note?.(present.map((b) => b.out).join(', ') || 'no entry point yet');
+}
+
+/** `npx bough` in the checkout finds the command in node_modules/.bin; npm links dependencies there, not the project itself. */
+function linkCommand() {
+  chmodSync(join(root, command), 0o755);
+  const link = join(root, 'node_modules', '.bin', 'bough');
+  rmSync(link, { force: true });
+  symlinkSync(join('..', '..', command), link);
 }
 
 /** @param {string} preset a configure preset of CMakePresets.json that has a build preset of the same name */

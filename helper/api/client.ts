@@ -7,7 +7,9 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   CancellationTokenSource,
+  ConnectionError,
   createMessageConnection,
+  ErrorCodes,
   ResponseError,
   SocketMessageReader,
   SocketMessageWriter,
@@ -98,13 +100,11 @@ export class HelperClient {
       return await Promise.race([
         this.connection.sendRequest<Requests[M][1]>(method, sent, cancel.token),
         this.closed.then(() => {
-          throw new BoughError('E_HELPER_GONE', `The helper ended before it answered ${method}.`, {
-            fix: 'Repeat what you did: the helper is started again by itself.',
-          });
+          throw gone(method);
         }),
       ]);
     } catch (error) {
-      throw fromResponse(error);
+      throw isLoss(error) ? gone(method) : fromResponse(error);
     } finally {
       progress?.dispose();
       options.signal?.removeEventListener('abort', onAbort);
@@ -232,6 +232,23 @@ async function tryConnect(path: string): Promise<Socket | null> {
 
 function cancelled(method: string): BoughError {
   return new BoughError('E_CANCELLED', `${method} was cancelled.`);
+}
+
+function gone(method: string): BoughError {
+  return new BoughError('E_HELPER_GONE', `The helper ended before it answered ${method}.`, {
+    fix: 'Repeat what you did: the helper is started again by itself.',
+  });
+}
+
+/** The request could not even be written, or the connection went while it waited. */
+function isLoss(error: unknown): boolean {
+  if (error instanceof ConnectionError) return true;
+  const lost: number[] = [
+    ErrorCodes.MessageWriteError,
+    ErrorCodes.PendingResponseRejected,
+    ErrorCodes.ConnectionInactive,
+  ];
+  return error instanceof ResponseError && lost.includes(error.code);
 }
 
 function fromResponse(error: unknown): Error {

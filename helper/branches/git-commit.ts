@@ -30,8 +30,10 @@ function git(folder: string): SimpleGit {
 /** Name and email that git would commit with in this folder; null where it has none. */
 export async function gitIdentity(folder: string): Promise<{ name: string; email: string } | null> {
   try {
-    const name = (await git(folder).raw(['config', '--get', 'user.name'])).trim();
-    const email = (await git(folder).raw(['config', '--get', 'user.email'])).trim();
+    // One process, because every start of an agent waits for it; the last value of a key is the one that counts.
+    const text = await git(folder).raw(['config', '--null', '--get-regexp', '^user\\.(name|email)$']);
+    const values = new Map(text.split('\0').map((entry) => [entry.split('\n')[0], entry.split('\n')[1] ?? '']));
+    const [name, email] = [values.get('user.name') ?? '', values.get('user.email') ?? ''];
     return name === '' || email === '' ? null : { name, email };
   } catch {
     return null;

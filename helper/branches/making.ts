@@ -25,6 +25,7 @@ export async function start(workspace: OpenWorkspace, request: Start): Promise<s
   const agent = agentUnlessNone(workspace, request.agent, request.command);
   if (request.machine === 'microvm') throw noMicrovm();
   if (agent !== null) requireBubblewrap(environment);
+  const identity = gitIdentity(workspace.folder);
   const name = request.name ?? freeNames(workspace, request.agent, 1)[0] ?? request.agent;
   const { branches } = await workspace.link.request('branch.create', {
     parent: 'base',
@@ -49,7 +50,7 @@ export async function start(workspace: OpenWorkspace, request: Start): Promise<s
     const at = workspace.placesOf(info.id);
     mkdirSync(at.tmp, { recursive: true, mode: 0o700 });
     const person = environment['HOME'] ?? '/';
-    await makeHome(at.home, person, agent?.state ?? [], workspace.folder, await gitIdentity(workspace.folder));
+    await makeHome(at.home, person, agent?.state ?? [], workspace.folder, await identity);
     const size = { rows: request.rows ?? SIZE.rows, columns: request.columns ?? SIZE.columns };
     if (agent === null) workspace.update(info.id, { phase: 'ready' });
     else await startAgent(workspace, info.id, { resume: false, size, banner: hintBanner(agent, record.hint) });

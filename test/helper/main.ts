@@ -2,6 +2,7 @@
 //   tsx test/helper/main.ts [part of a case's name]
 import { existsSync } from 'node:fs';
 import { Checks } from '../harness.js';
+import { commitKills } from './commit-kills.js';
 import { crashes } from './crashes.js';
 import { isolation } from './isolation.js';
 import { mainJob } from './main-job.js';
@@ -26,6 +27,6 @@ class NamedChecks extends Checks {
 
 if (!existsSync(helperProgram)) throw new Error(`${helperProgram} is not there. Build it with: npm run build`);
 const checks = new NamedChecks(process.argv[2] ?? '');
-for (const part of [mainJob, isolation, merging, crashes, volume]) await part(checks);
+for (const part of [mainJob, isolation, merging, crashes, commitKills, volume]) await part(checks);
 console.log(checks.summary());
 process.exitCode = checks.failed === 0 && checks.passed > 0 ? 0 : 1;

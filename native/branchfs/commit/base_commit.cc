@@ -78,9 +78,13 @@ bool baseIsThere(const Result<Found>& base) {
   return base && base->exists && base->kind == Kind::Directory && base->nlink > 0;
 }
 
-Outcome outcomeOf(const Applied& applied) {
+Outcome outcomeOf(const Applied& applied, const Prepared& prepared) {
   Outcome outcome;
   outcome.items = applied.items;
+  for (std::size_t i = 0; i < outcome.items.size(); ++i) {
+    outcome.items[i].stays = prepared.items[i].type == PlannedItem::Type::Meta;
+    outcome.items[i].before = prepared.items[i].oldMeta;
+  }
   outcome.notApplied = applied.notApplied;
   outcome.raced = applied.raced;
   return outcome;
@@ -240,7 +244,7 @@ Outcome BaseCommit::State::apply(Folders& folders, JournalFile& file, const Prep
   }
   failPoint("commit.applied");
   transactions.learn(prepared.txn, {prepared.firstRoot, prepared.items.size(), true, false});
-  return outcomeOf(*applied);
+  return outcomeOf(*applied, prepared);
 }
 
 /// The system refused a swap after the decision, or somebody changed a path in the last instant.
@@ -322,7 +326,7 @@ Result<std::optional<Recovered>> BaseCommit::State::recoverOne(int baseFd, Txn t
     }
     transactions.learn(txn, {prepared.firstRoot, prepared.items.size(), true, journal.done});
     if (journal.acknowledged) return std::optional<Recovered>();
-    recovered.outcome = outcomeOf(*journal.applied);
+    recovered.outcome = outcomeOf(*journal.applied, prepared);
     return std::optional<Recovered>(std::move(recovered));
   }
 

@@ -145,6 +145,8 @@ struct ItemOutcome {
   Identity identity;                    // of what is at `path` now, if present
   FolderMeta attributes;                // likewise: mode, owner, xattrs
   std::optional<std::uint64_t> digest;  // folder made by a Put: of everything below it
+  bool stays = false;                   // a Meta: the folder is the same one as before
+  FolderMeta before;                    // a Meta: everything that the folder had before
 };
 
 /// How a transaction ended. Committed: `error` is empty. Otherwise the base is as it was, except with E_COMMIT_STUCK

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "native/branchfs/commit/find_names.h"
 #include "native/branchfs/commit/fixture.h"
 #include "native/branchfs/commit/scenario.h"
 
@@ -382,6 +383,25 @@ TEST_CASE("five thousand items, as one") {
   CHECK(readFile(f.world.at("old0/2")) == "new 2");
   CHECK(code(f.undo(1)) == "committed");
   CHECK(difference(treeText(f.world.base), before) == "");
+}
+
+TEST_CASE("a folder that stays tells what it was, and all names of a file are found") {
+  Fixture f;
+  makeFolder(f.world.at("folder"), 0711);
+  writeFile(f.world.at("folder/one"), "");
+  REQUIRE(::link(f.world.at("folder/one").c_str(), f.world.at("two").c_str()) == 0);
+  Meta meta;
+  meta.path = "folder";
+  meta.expect = sameFolder(f.world, "folder");
+  meta.becomes.mode = 0700;
+  const Outcome outcome = f.commit({meta});
+  REQUIRE(code(outcome) == "committed");
+  CHECK(outcome.items[0].stays);
+  CHECK(outcome.items[0].before.mode == 0711U);
+  const std::uint64_t inode = unchanged(f.world, "two").identity.ino;
+  auto names = findNames(f.world.baseFd.get(), {inode});
+  REQUIRE(names);
+  CHECK((*names)[inode] == std::vector<std::string>{"folder/one", "two"});
 }
 
 TEST_CASE("lists that break the rules are refused") {

@@ -339,6 +339,31 @@ TEST_CASE("the point keeps what small base files were before the first change") 
   CHECK(point->resolve("small")->attr.mode != 0600);
 }
 
+TEST_CASE("the point remembers what base files were when the branch removed, replaced or moved them") {
+  World world;
+  for (const char* name : {"d/removed", "d/replaced", "d/moved", "d/over", "folder/in"}) put(world.base / name, "base");
+  Seen& seen = world.start();
+  CHECK(seen.unlink("d/removed") == 0);
+  CHECK(seen.echo("d/tmp", "ours") == 0);
+  CHECK(seen.rename("d/tmp", "d/replaced") == 0);
+  CHECK(seen.rename("d/moved", "d/elsewhere") == 0);
+  CHECK(seen.rename("folder/in", "d/over") == 0);
+  CHECK(seen.rmdir("folder") == 0);
+  std::map<std::string, Identity> before;
+  auto point = View::ofPoint(seen.branch, *world.baseFolder, *world.objects);
+  for (const char* name : {"d/removed", "d/replaced", "d/moved", "d/over", "folder/in", "folder"}) {
+    CAPTURE(name);
+    auto at = point->resolve(name);
+    REQUIRE(at);
+    CHECK(at->node);  // in the point, not read from the base as it is now
+    before[name] = at->identity;
+    if (fs::is_regular_file(world.base / name)) put(world.base / name, "theirs, and longer");
+    auto after = point->resolve(name);
+    REQUIRE(after);
+    CHECK(after->identity == before[name]);
+  }
+}
+
 TEST_CASE("by path: reading, writing, settling") {
   World world;
   put(world.base / "dir/file", "text");

@@ -39,6 +39,10 @@ class Session {
   void work(int device);
   /// False when the connection has ended.
   bool serve(int device, std::span<std::byte> request, std::span<std::byte> answer);
+  /// Sees to it that somebody reads, before this worker is gone for long.
+  void handOver();
+  /// Waits until this worker is to read.
+  void park();
 
   UniqueFd device_;
   Dispatcher& dispatcher_;
@@ -46,12 +50,18 @@ class Session {
 
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ended_{false};
-  std::atomic<int> idle_{0};
-  std::atomic<unsigned> count_{0};
+  std::atomic<int> reading_{0};             // workers in read(2)
+  std::atomic<std::uint64_t> started_{0};   // requests
+  std::atomic<std::uint64_t> finished_{0};  // requests
+  std::atomic<bool> dormant_{false};        // the watching follower sleeps until there is something to watch
 
   std::mutex lock_;
-  std::condition_variable changed_;
-  std::vector<pthread_t> workers_;  // running
+  std::condition_variable changed_;  // workers_, initAnswered_, ended_
+  std::condition_variable parking_;  // calls_, dormant_, stopping_
+  std::vector<pthread_t> workers_;   // running
+  unsigned parked_ = 0;
+  unsigned calls_ = 0;  // followers that are to read
+  bool watched_ = false;
   bool initAnswered_ = false;
 };
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { findProgram } from './find-program.js';
 import { agentArgv, agentEnvironment, customAgent, findAgent, listAgents, type AgentDefinition } from './presets.js';
+import { programPaths } from './program-paths.js';
 import { nodeProgram, repairProgram } from './repair-program.js';
 
 const quiet = { hint: '', resume: false, root: false };
@@ -155,5 +156,51 @@ describe('detection', () => {
     expect(agents.find(({ id }) => id === 'claude')).not.toHaveProperty('missing');
     expect(agents.find(({ id }) => id === 'repair')).not.toHaveProperty('missing');
     expect(agents.find(({ id }) => id === 'codex')?.missing).toBe('codex is not on PATH: npm install -g @openai/codex');
+  });
+});
+
+describe('what must be readable for a program to start', () => {
+  let folder = '';
+  const make = (path: string) => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), '#!/bin/sh\n');
+    chmodSync(join(folder, path), 0o755);
+  };
+  const link = (path: string, target: string) => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    symlinkSync(target, join(folder, path));
+  };
+  const pathsOf = (program: string) =>
+    programPaths(program, { PATH: join(folder, 'bin'), HOME: join(folder, 'home') }).map((path) =>
+      path.slice(folder.length),
+    );
+
+  beforeAll(() => {
+    folder = realpathSync(mkdtempSync(join(tmpdir(), 'bough-programs-')));
+    make('home/prefix/lib/node_modules/@maker/agent/node_modules/deep/cli.js');
+    link('bin/agent', '../home/prefix/lib/node_modules/@maker/agent/node_modules/deep/cli.js');
+    make('home/venv/bin/snake');
+    make('home/venv/pyvenv.cfg');
+    link('bin/snake', '../home/venv/bin/snake');
+    make('home/versions/1.2.3');
+    link('bin/versioned', '../home/versions/1.2.3');
+    make('bin/plain');
+    make('node_modules/home/cli.js');
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('is what was installed behind the link', () => {
+    expect(pathsOf('agent')).toEqual(['/home/prefix/lib/node_modules']);
+    expect(pathsOf('snake')).toEqual(['/home/venv']);
+    expect(pathsOf('versioned')).toEqual(['/home/versions/1.2.3']);
+    expect(pathsOf('plain')).toEqual(['/bin/plain']);
+    expect(pathsOf('nobody')).toEqual([]);
+  });
+
+  it('is never a folder that holds HOME', () => {
+    const program = join(folder, 'node_modules', 'home', 'cli.js');
+    const home = join(folder, 'node_modules', 'home');
+    expect(programPaths(program, { HOME: home })).toEqual([]);
+    expect(programPaths(program, { HOME: '/elsewhere' })).toEqual([home, join(folder, 'node_modules')]);
   });
 });

@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 
 import type { AgentPreset } from '../protocol/rpc.js';
 import { findProgram, type Environment } from './find-program.js';
+import { programPaths } from './program-paths.js';
 import { nodeProgram, repairProgram } from './repair-program.js';
 
 /** What is asked of an agent when it starts in a branch. */
@@ -105,7 +106,7 @@ const claude: AgentDefinition = {
   allow: ['ANTHROPIC_*', 'CLAUDE_CODE_*', 'DISABLE_TELEMETRY', 'DISABLE_AUTOUPDATER', 'MAX_THINKING_TOKENS'],
   set: ({ root }) => ({ ...(root ? { IS_SANDBOX: '1' } : {}), DISABLE_AUTOUPDATER: '1' }),
   state: ['.claude', '.claude.json'],
-  readOnly: noPaths,
+  readOnly: (environment) => programPaths('claude', environment),
   argv: ({ hint, resume }) => [
     'claude',
     ...(resume ? ['--continue'] : []),
@@ -123,7 +124,7 @@ const codex: AgentDefinition = {
   allow: ['OPENAI_*', 'CODEX_API_KEY'],
   set: nothing,
   state: ['.codex'],
-  readOnly: noPaths,
+  readOnly: (environment) => programPaths('codex', environment),
   argv: ({ hint, resume }) => {
     const free = '--dangerously-bypass-approvals-and-sandbox';
     if (!hint) return ['codex', ...(resume ? ['resume', '--last'] : []), free];
@@ -138,9 +139,10 @@ const gemini: AgentDefinition = {
   program: 'gemini',
   install: 'npm install -g @google/gemini-cli',
   allow: ['GEMINI_*', 'GOOGLE_*'],
-  set: nothing,
+  // The branch is what keeps it apart; without this it refuses to work unattended in a folder it has not been shown.
+  set: () => ({ GEMINI_CLI_TRUST_WORKSPACE: 'true' }),
   state: ['.gemini'],
-  readOnly: noPaths,
+  readOnly: (environment) => programPaths('gemini', environment),
   argv: ({ hint, resume }) => [
     'gemini',
     ...['--approval-mode', 'yolo'],
@@ -158,7 +160,7 @@ const opencode: AgentDefinition = {
   allow: ['OPENCODE_*', 'OPENAI_*', 'ANTHROPIC_*', 'GEMINI_*', 'GOOGLE_*', 'OPENROUTER_API_KEY'],
   set: () => ({ OPENCODE_DISABLE_AUTOUPDATE: '1' }),
   state: ['.config/opencode', '.local/share/opencode', '.local/state/opencode'],
-  readOnly: noPaths,
+  readOnly: (environment) => programPaths('opencode', environment),
   argv: ({ hint, resume }) => {
     const goOn = resume ? ['--continue'] : [];
     return hint
@@ -177,7 +179,7 @@ const aider: AgentDefinition = {
   set: nothing,
   // Its transcript is in the project (.aider.chat.history.md) and forks with the files.
   state: ['.aider', '.aider.conf.yml'],
-  readOnly: noPaths,
+  readOnly: (environment) => programPaths('aider', environment),
   argv: ({ hint, resume }) => [
     'aider',
     ...['--yes-always', '--no-check-update'],
@@ -200,7 +202,7 @@ export function customAgent(id: string, command: readonly string[]): AgentDefini
     allow: [],
     set: nothing,
     state: [],
-    readOnly: noPaths,
+    readOnly: (environment) => programPaths(program, environment),
     argv: ({ hint }) => command.map((part) => part.replaceAll('{hint}', () => hint)),
   };
 }

@@ -85,7 +85,8 @@ function readKeys(send: (data: string) => void, leave: () => void): { stop: () =
       stdin.off('end', onEnd);
       if (raw) stdin.setRawMode(false);
       stdin.pause();
-      stdin.unref();
+      // A terminal or a pipe keeps the process alive while it could still be read; a file has nothing to hold on to.
+      if ('unref' in stdin) stdin.unref();
     },
   };
 }

@@ -153,11 +153,19 @@ abstract class NamespaceRun {
 
   async stop(graceMs = GRACE_MS): Promise<void> {
     this.stopping = true;
-    for (const pid of membersOf(this.init)) signal(pid, 'SIGTERM');
-    // After it, so that a frozen program gets no instant in which it could write.
-    this.thaw();
+    const told = new Set<number>();
     const deadline = Date.now() + graceMs;
-    while (isRunning(this.init) && Date.now() < deadline) await pause();
+    while (isRunning(this.init) && Date.now() < deadline) {
+      // Each round, because a program may only just be starting, or start another one.
+      const untold = membersOf(this.init).filter((pid) => !told.has(pid));
+      for (const pid of untold) {
+        told.add(pid);
+        signal(pid, 'SIGTERM');
+      }
+      // After it, so that a frozen program gets no instant in which it could write.
+      for (const pid of untold) signal(pid, 'SIGCONT');
+      await pause();
+    }
     kill(this.init);
     await this.exited;
   }

@@ -8,9 +8,11 @@ import { parseArgs } from 'node:util';
 import { root } from '../test/harness.js';
 import { benchFs } from './fs/main.js';
 import { printReport, type Report } from './rows.js';
+import { benchTransport } from './transport/main.js';
 
 const benchmarks: Readonly<Record<string, (quick: boolean, rows: readonly string[]) => Promise<Report>>> = {
   fs: benchFs,
+  transport: benchTransport,
 };
 
 const { values, positionals } = parseArgs({

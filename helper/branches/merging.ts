@@ -75,6 +75,9 @@ async function mergeOne(link: StoreLink, branch: string, conflict: Conflict): Pr
   );
   if (base === undefined || ours === undefined || theirs === undefined) return null;
   if (base === null || ours === null || theirs === null) return null;
+  // Both changed it, and yet the parent has the text of the point: that text is not the one of that time. A merge on it would
+  // drop what the person wrote.
+  if (base === theirs) return null;
   const content = mergeText(base, ours, theirs);
   const mode = mergeValue(conflict.base.mode, conflict.ours.mode, conflict.theirs.mode);
   return content === null || mode === undefined

@@ -1,5 +1,5 @@
 // SIGKILL to the helper and to boughfs at many moments: nothing is lost, nothing is left over, and what no longer runs says so.
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HelperClient } from '../../helper/api/client.js';
 import type { Branch } from '../../helper/protocol/rpc.js';
@@ -13,6 +13,7 @@ export async function crashes(checks: Checks): Promise<void> {
   await checks.check('boughfs killed: mounts come back, agents are told stopped', killedFileServer);
   await checks.check('both killed: everything comes back', killedBoth);
   await checks.check('the workspace’s folder goes away and comes back', vanishingBase);
+  await checks.check('what nobody serves or owns any more is removed, and nothing else', leftBehind);
   await checks.check('shutdown ends everything, the next start has the branches again', shutdown);
   await checks.check('an idle helper ends when it was asked to', idleExit);
 }
@@ -237,6 +238,45 @@ async function vanishingBase(): Promise<void> {
     renameSync(`${folder}-away`, folder);
     await until('it is served again', async () => (await without.request('bough/open', { folder })).problem === null);
     equal(await world.sh(without, branch, 'cat kept.txt'), 'kept\n', 'the work');
+  } finally {
+    await world.end();
+  }
+}
+
+async function leftBehind(): Promise<void> {
+  const world = new World('left');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': 'one\n' });
+    const other = world.workspace('other', { 'a.txt': 'other\n' });
+    const first = await world.client();
+    const branch = await world.start(first, folder);
+    const keeps = await world.start(first, other);
+    await world.sh(first, branch, 'echo kept > kept.txt; sync kept.txt');
+    const [server] = world.processes(new RegExp(`boughfs --store ${world.store(folder).store}`));
+    if (!server) throw new Error('no boughfs runs');
+    // The helper first: it would start the file server again.
+    await world.killHelper(first);
+    process.kill(server.pid, 'SIGKILL');
+    await until('the file server has ended', () => world.boughfs().length === 1);
+    // Its mount is dead now, and without its folder nobody can serve it again.
+    renameSync(folder, `${folder}-away`);
+    equal(world.leftovers().mounts.length, 2, 'a dead mount and one that is served');
+    mkdirSync(join(world.store(other).branches, 'bnobody', 'home'), { recursive: true });
+
+    const second = await world.client();
+    await until('the dead mount is detached', () => world.leftovers().mounts.length === 1);
+    equal(await world.sh(second, keeps, 'cat a.txt'), 'other\n', 'the other workspace is served');
+    ensure(!existsSync(join(world.store(other).branches, 'bnobody')), 'a folder without a branch is gone');
+    mkdirSync(join(world.store(other).branches, 'bnobody', 'home'), { recursive: true });
+    equal(await second.request('bough/gc', {}), { mounts: 0, processes: 0, files: 1 }, 'what gc found');
+    equal(await second.request('bough/gc', {}), { mounts: 0, processes: 0, files: 0 }, 'what it found then');
+
+    renameSync(`${folder}-away`, folder);
+    await until(
+      'the folder is served again',
+      async () => (await second.request('bough/open', { folder })).problem === null,
+    );
+    equal(await world.sh(second, branch, 'cat kept.txt'), 'kept\n', 'the work in it');
   } finally {
     await world.end();
   }

@@ -312,6 +312,13 @@ async function twoClients(): Promise<void> {
     const { initialize } = await import('./language-client.js');
     const language = await initialize(world.env);
     equal(language.server, 'bough-helper', 'LSP initialize');
+    const slow = { branch: branch.id, command: 'sleep 100000' };
+    const { title, result } = await language.cancelInProgress('bough/checks', slow);
+    equal(
+      [title, (result as { state: string }).state],
+      ['Running the checks', 'cancelled'],
+      'progress with a Cancel button',
+    );
     await language.leave();
     equal((await branchNow(one, branch)).person, 'running', 'the helper goes on after exit of one client');
     equal(

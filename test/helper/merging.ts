@@ -3,14 +3,18 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BoughError } from '../../helper/protocol/failure.js';
+import { BoughError, errorCode } from '../../helper/protocol/failure.js';
 import type { Checks } from '../harness.js';
 import { codeOf, ensure, equal, World } from './world.js';
 
 const text = Array.from({ length: 20 }, (_, index) => `line ${index}\n`).join('');
 
+/** Edits in place, as most agents write; `sed -i` puts a new file in the place of the old one. */
+const edit = 'edit() { for f in "$2" $3; do sed "$1" "$f" > /tmp/edited && cat /tmp/edited > "$f"; done; }; ';
+
 export async function merging(checks: Checks): Promise<void> {
   await checks.check('other lines of one file: merged; the same lines: a conflict that can be settled', threeWay);
+  await checks.check('a file that was replaced instead of edited: nobody’s text is lost', replacing);
   await checks.check('rebase merges, too, and revives a superseded branch', rebasing);
   await checks.check('a git commit of exactly what was committed', gitOption);
 }
@@ -21,7 +25,7 @@ async function threeWay(): Promise<void> {
     const folder = world.workspace('ws', { 'a.txt': text, 'b.txt': text, 'c.bin': 'a\0b' });
     const client = await world.client();
     const branch = await world.start(client, folder);
-    await world.sh(client, branch, 'sed -i "s/line 2$/branch 2/" a.txt; echo branch > new.txt');
+    await world.sh(client, branch, `${edit} edit "s/line 2$/branch 2/" a.txt; echo branch > new.txt`);
     writeFileSync(join(folder, 'a.txt'), text.replace('line 15\n', 'person 15\n'));
     const { merged } = await client.request('bough/commit', { branch: branch.id });
     equal(merged, ['a.txt'], 'what was merged');
@@ -32,7 +36,7 @@ async function threeWay(): Promise<void> {
     await world.sh(
       client,
       second,
-      'sed -i "s/line 3$/branch 3/" a.txt b.txt; printf "x\\0y" > c.bin; echo more > other.txt',
+      `${edit} edit "s/line 3$/branch 3/" a.txt b.txt; printf "x\\0y" > c.bin; echo more > other.txt`,
     );
     writeFileSync(join(folder, 'a.txt'), both.replace('line 3\n', 'person 3\n'));
     writeFileSync(join(folder, 'b.txt'), text.replace('line 18\n', 'person 18\n'));
@@ -62,6 +66,35 @@ async function threeWay(): Promise<void> {
   }
 }
 
+/** Replaced instead of edited: merged all the same where the old text is known, and never at the cost of the person's edit. */
+async function replacing(): Promise<void> {
+  const world = new World('replace');
+  try {
+    const folder = world.workspace('ws', { 'a.txt': text, 'b.txt': text });
+    const client = await world.client();
+    const branch = await world.start(client, folder);
+    await world.sh(client, branch, 'sed -i "s/line 2$/branch 2/" a.txt; rm b.txt; echo anew > b.txt');
+    const mine = text.replace('line 15\n', 'person 15\n');
+    for (const name of ['a.txt', 'b.txt']) writeFileSync(join(folder, name), mine);
+    const code = await client.request('bough/commit', { branch: branch.id }).then(
+      () => 'committed',
+      (error: unknown) => errorCode(error),
+    );
+    const now = (name: string) => readFileSync(join(folder, name), 'utf8');
+    equal(code, 'E_CONFLICT', 'b.txt was written anew on both sides');
+    equal([now('a.txt'), now('b.txt')], [mine, mine], 'the person has what they wrote');
+    await client.request('bough/resolve', { branch: branch.id, path: 'b.txt', take: 'theirs' });
+    const second = await client.request('bough/commit', { branch: branch.id, paths: ['a.txt'] }).then(
+      () => 'committed',
+      (error: unknown) => errorCode(error),
+    );
+    const both = mine.replace('line 2\n', 'branch 2\n');
+    equal([second, now('a.txt')], second === 'committed' ? ['committed', both] : ['E_CONFLICT', mine], 'a.txt');
+  } finally {
+    await world.end();
+  }
+}
+
 async function rebasing(): Promise<void> {
   const world = new World('rebase');
   try {
@@ -71,8 +104,8 @@ async function rebasing(): Promise<void> {
     const { branches } = await client.request('bough/branch', { branch: parent.id, count: 2 });
     const [winner, loser] = branches;
     if (!winner || !loser) throw new Error('two children');
-    await world.sh(client, winner, 'sed -i "s/line 1$/winner 1/" a.txt');
-    await world.sh(client, loser, 'sed -i "s/line 12$/loser 12/" a.txt');
+    await world.sh(client, winner, `${edit} edit "s/line 1$/winner 1/" a.txt`);
+    await world.sh(client, loser, `${edit} edit "s/line 12$/loser 12/" a.txt`);
     await client.request('bough/commit', { branch: winner.id });
     equal(await codeOf(client.request('bough/commit', { branch: loser.id })), 'E_STATE', 'a superseded branch');
     const { merged } = await client.request('bough/rebase', { branch: loser.id });

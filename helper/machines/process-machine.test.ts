@@ -121,6 +121,15 @@ describe('stopping', () => {
     expect(machine.survivors(root)).toEqual([]);
   });
 
+  it('ends an interactive shell without waiting for the grace to pass', async () => {
+    const { run, said } = await start(['bash', '-i'], { rows: 24, columns: 80 });
+    run.write(Buffer.from('echo rea$((0))dy\n'));
+    await until('the shell is ready', () => said.text.includes('rea0dy'));
+    // Much longer than the test may take: only its own end can end it.
+    await run.stop(600_000);
+    expect(isRunning(run.init)).toBe(false);
+  });
+
   it('ends a frozen program, too', async () => {
     const { run, said } = await start(['sh', '-c', 'echo ready; sleep 1000']);
     await until('the program is ready', () => said.text.includes('ready'));

@@ -11,13 +11,23 @@ import { bubblewrapArguments, markers, type Host } from './bubblewrap.js';
 import { isWithin, privateEntries, systemBinds, toolChain, type Mask } from './host-view.js';
 import type { ProcessId } from '../state/process-id.js';
 import type { Machine, Output, Run, RunRequest, RunRole, Survivor } from './machine.js';
-import { commandLine, innerPid, isRunning, membersOf, pids, processId, signal } from './process-table.js';
+import {
+  commandLine,
+  ignoresSignal,
+  innerPid,
+  isRunning,
+  membersOf,
+  pids,
+  processId,
+  signal,
+} from './process-table.js';
 import { PseudoTerminal } from './pty.js';
 
 const GRACE_MS = 2000;
 const POLL_MS = 20;
 const MASKS_AGE_MS = 60_000;
 const SIGKILL = 9;
+const SIGTERM = 15;
 
 export class ProcessMachine implements Machine {
   readonly kind = 'process';
@@ -160,6 +170,8 @@ abstract class NamespaceRun {
       const untold = membersOf(this.init).filter((pid) => !told.has(pid));
       for (const pid of untold) {
         told.add(pid);
+        // An interactive shell ignores SIGTERM and leaves when its terminal does.
+        if (ignoresSignal(pid, SIGTERM)) signal(pid, 'SIGHUP');
         signal(pid, 'SIGTERM');
       }
       // After it, so that a frozen program gets no instant in which it could write.

@@ -71,6 +71,16 @@ export function innerPid(pid: number): number {
   }
 }
 
+/** Whether the process ignores that signal (by number), as interactive shells do SIGTERM. */
+export function ignoresSignal(pid: number, number: number): boolean {
+  try {
+    const mask = /^SigIgn:\s+([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? '0';
+    return ((BigInt(`0x${mask}`) >> BigInt(number - 1)) & 1n) === 1n;
+  } catch {
+    return false;
+  }
+}
+
 /** Sends a signal and says whether there was somebody to get it. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {

@@ -65,6 +65,7 @@ export async function runDaemon(options: DaemonOptions): Promise<boolean> {
   rmSync(at.socket, { force: true });
   if (how === 'shutdown') await service.shutdown();
   else await service.detach();
+  await Promise.all([...clients].map((client) => client.finish()));
   await database.close();
   return true;
 }

@@ -20,6 +20,8 @@ import { schemas } from './schemas.js';
 /** LSP's own codes (RequestFailed, RequestCancelled). */
 const REQUEST_FAILED = -32803;
 const REQUEST_CANCELLED = -32800;
+/** A client that does not hang up must not keep the helper from ending. */
+const FAREWELL_MS = 1000;
 /** A client that does not read is cut off: it gets everything it missed when it comes back. */
 const UNSENT_LIMIT = 64 * 1024 * 1024;
 
@@ -57,6 +59,18 @@ export class ClientConnection {
 
   changed(folder: string): void {
     this.notify('bough/changed', { folder });
+  }
+
+  /** Settles when everything that was answered so far has been sent, or the client takes nothing more. */
+  async finish(): Promise<void> {
+    // An answer is written in a later turn than the one in which its handler returned.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.socket.destroyed) return;
+    const closed = new Promise<void>((resolve) => this.socket.once('close', () => resolve()));
+    const patience = setTimeout(() => this.socket.destroy(), FAREWELL_MS);
+    this.socket.end();
+    await closed;
+    clearTimeout(patience);
   }
 
   /** What a language client says besides our own requests. The end of one client is not the end of the helper. */

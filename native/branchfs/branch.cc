@@ -9,6 +9,7 @@ Result<> Branch::commit(const Change& change) {
   if (change.empty()) return Done{};
   if (state != BranchState::Live) return sys(EROFS);
   BOUGH_TRY(log->append(id, change));
+  if (!change.settles.empty()) foldAdopted();  // settles go into folders that the point has to have
   bough::apply(point, change.settles);
   bough::apply(tree.nodes, change.settles);
   bough::apply(tree.nodes, change.edits);

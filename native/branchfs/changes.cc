@@ -151,6 +151,7 @@ class Finder {
     if (now.id != kNoNode && now.name != old.name) change.names.push_back(now.name);
     addNode(change, old.id);
     if (now.id != old.id) addNode(change, now.id);
+    if (change.before) change.was = before_.path(old.name.first, old.name.second).value_or(path);
     if (change.before && change.after) change.what = compare_.compare(*change.before, *change.after);
     byPath_.emplace(path, result_.size());
     result_.push_back(std::move(change));
@@ -175,6 +176,7 @@ class Finder {
         if (!path || byPath_.contains(*path)) continue;
         PathChange change;
         change.path = *path;
+        change.was = before_.path(node.id).value_or(*path);
         change.before = node.before;
         change.after = node.after;
         change.beforeId = change.afterId = node.id;
@@ -211,6 +213,7 @@ class Finder {
         c.kind = ChangeKind::Renamed;
         c.sameNode = false;
         c.from = old.path;
+        c.was = old.was;
         c.before = old.before;
         c.beforeId = old.beforeId;
         c.names.insert(c.names.end(), old.names.begin(), old.names.end());

@@ -19,6 +19,7 @@ struct PathChange {
   std::string path;
   ChangeKind kind = ChangeKind::Modified;
   std::string from;      // Renamed
+  std::string was;       // where `before` had its name: differs from `path` also below a renamed folder
   bool sameNode = true;  // Renamed: it is the very node; false: a file of equal content
   NodePtr before, after;
   NodeId beforeId = kNoNode, afterId = kNoNode;

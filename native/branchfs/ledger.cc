@@ -44,6 +44,7 @@ CommitEntry* Ledger::findCommit(const std::string& id) {
 Result<> Ledger::on(const Changed& r) {
   const BranchPtr branch = find(r.branch);
   if (!branch) return misfit("a change of a branch that is not there");
+  if (!r.change.settles.empty()) branch->foldAdopted();
   bough::apply(branch->point, r.change.settles);
   bough::apply(branch->tree.nodes, r.change.settles);
   bough::apply(branch->tree.nodes, r.change.edits);
@@ -131,14 +132,17 @@ Result<> Ledger::on(const CommittedIntoBranch& r) {
   const BranchPtr child = find(r.facts.branch);
   const BranchPtr parent = find(r.facts.into);
   if (!child || !parent) return misfit("a commit of or into a branch that is not there");
-  CommitEntry entry{r.facts, parent->tree.nodes, {}, 0, 0, {}, false};
+  CommitEntry entry{r.facts, {}, {}, 0, 0, {}, false};
   if (r.adopt) {
-    parent->adopted.insert(parent->adopted.end(), child->adopted.begin(), child->adopted.end());
+    child->foldAdopted();
+    entry.before = child->point;  // what the parent had, with what the child settled on top
     parent->adopted.push_back({child->point, child->origin});
     parent->tree.nodes = child->tree.nodes;
   } else {
+    if (!r.merged.settles.empty()) parent->foldAdopted();
     bough::apply(parent->point, r.merged.settles);
     bough::apply(parent->tree.nodes, r.merged.settles);
+    entry.before = parent->tree.nodes;
     bough::apply(parent->tree.nodes, r.merged.edits);
   }
   parent->tree.epoch = r.parentEpoch;

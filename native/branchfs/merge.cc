@@ -74,7 +74,12 @@ class Merger {
     } else if (!places.empty() && depth < 4096) {
       const auto parent = folder(places.front().first, depth + 1);
       const NodeId there = parent ? entryOf(*parent, places.front().second).value_or(kNoNode) : kNoNode;
-      if (isFolder(nodeIn(in_.theirs, there))) {
+      // A new folder in the place of one that the branch took away is another folder; in a place that was free it is
+      // the same one that theirs has made there.
+      const NodePtr dirBefore = isNew ? nodeIn(in_.point, places.front().first) : nullptr;
+      const NodeId* replaced = isFolder(dirBefore) ? dirBefore->entries.find(places.front().second) : nullptr;
+      const bool instead = replaced && *replaced != kNoNode;
+      if (isFolder(nodeIn(in_.theirs, there)) && !instead) {
         found = there;
       } else if (isNew) {
         found = id;  // it comes along

@@ -18,7 +18,21 @@ std::pair<std::string, std::string> split(const std::string& path) {
 
 }  // namespace
 
-Pins::Pins(std::vector<BaseMove> moves, Settle settle) : moves_(std::move(moves)), settle_(std::move(settle)) {
+KnownByPath knownOf(const Nodes& settled) {
+  KnownByPath known;
+  const Names names(settled);
+  settled.forEach([&](NodeId id, const NodePtr& node) {
+    if (!node->identity.known && id != kRootNode) return;
+    if (id == kRootNode) known.emplace("", Known{id, node});
+    for (const Names::Place& place : names.of(id)) {
+      if (const auto path = names.path(place.first, place.second)) known.emplace(*path, Known{id, node});
+    }
+  });
+  return known;
+}
+
+Pins::Pins(std::vector<BaseMove> moves, KnownByPath known, Settle settle)
+    : moves_(std::move(moves)), known_(std::move(known)), settle_(std::move(settle)) {
   for (const BaseMove& move : moves_) byPath_.emplace(move.path, &move);
 }
 
@@ -100,6 +114,15 @@ Result<std::vector<Mutation>> Pins::shield(const Nodes& nodes) {
   if (hidden.empty()) return root;
   BOUGH_ASSIGN(const Nodes settled, settle_(nodes, parents));
   std::vector<Mutation> result = difference(nodes, settled);
+  for (Mutation& one : result) {
+    auto* put = std::get_if<PutNode>(&one);
+    if (!put || nodes.contains(put->id) || !put->node->hasUnder || put->node->under.root != 0) continue;
+    const auto before = known_.find(put->node->under.path);
+    if (before == known_.end() || before->second.id != put->id) continue;
+    auto folder = std::make_shared<Node>(*before->second.node);
+    folder->entries = put->node->entries;
+    put->node = std::move(folder);
+  }
   result.insert(result.end(), root.begin(), root.end());
   for (const Hidden& one : hidden) {
     const auto folder = walk(settled, one.folder);

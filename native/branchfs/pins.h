@@ -14,6 +14,15 @@
 
 namespace bough {
 
+/// What a place of the base was before a commit.
+struct Known {
+  NodeId id = kNoNode;
+  NodePtr node;
+};
+using KnownByPath = std::unordered_map<std::string, Known>;
+/// From nodes in which the base is settled: what they know of it, by the base's own paths.
+KnownByPath knownOf(const Nodes& settled);
+
 /// One path of the base that a commit changed.
 struct BaseMove {
   std::string path;
@@ -27,7 +36,8 @@ class Pins {
   /// `settle` gives nodes with the base as it is now settled at some paths.
   using Settle = std::function<Result<Nodes>(const Nodes& nodes, const std::vector<std::string>& paths)>;
 
-  Pins(std::vector<BaseMove> moves, Settle settle);
+  /// `known`: folders as they were: what a branch meets of them now would have the commit's times.
+  Pins(std::vector<BaseMove> moves, KnownByPath known, Settle settle);
 
   /// The pin of a branch; its tree and point are changed together. `settles`: false for the branch that was committed,
   /// which sees what it changed anyway.
@@ -40,6 +50,7 @@ class Pins {
   Result<std::vector<Mutation>> shield(const Nodes& nodes);
 
   std::vector<BaseMove> moves_;
+  KnownByPath known_;
   std::unordered_map<std::string, const BaseMove*> byPath_;
   Settle settle_;
   // Siblings that have changed nothing have one and the same tree: their pins are made once.

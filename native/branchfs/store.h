@@ -26,6 +26,7 @@
 #include "native/branchfs/fuse/mount.h"
 #include "native/branchfs/ledger.h"
 #include "native/branchfs/objects.h"
+#include "native/branchfs/pins.h"
 #include "native/branchfs/snapshot.h"
 #include "native/branchfs/store_log.h"
 #include "native/branchfs/store_types.h"
@@ -35,7 +36,7 @@
 
 namespace bough {
 
-struct BaseMove;
+struct CommitNote;
 struct PathChange;
 struct Prepared;
 
@@ -130,6 +131,8 @@ class Store {
   };
   Sides sidesOf(Branch& branch);
   Result<Nodes> settled(const Nodes& nodes, const std::vector<std::string>& paths);
+  /// Settles all below folders that only `nodes` has, so that a diff can name what is in them.
+  Result<> spread(Nodes& nodes, const Nodes& other);
   Drift driftOf(Branch& branch, const std::vector<PathChange>& changes);
   Result<std::shared_ptr<View>> viewOn(const BranchId& id, Side side);
 
@@ -158,16 +161,22 @@ class Store {
     std::vector<std::unique_lock<std::shared_mutex>> branches;  // let go before the store's
   };
   BaseHold holdAll();
+  /// A changed file of the base may have more names there than the branch has met: all of them, so that all change.
+  Result<Sides> withAllNames(int base, const Sides& sides);
   Result<UniqueFd> baseFolder() const;
   Result<CommitResult> commitIntoBase(const BranchPtr& child, const std::vector<std::string>& paths, Refusal& refusal);
   Result<CommitResult> runInBase(int base, Branch& child, const Sides& sides, const Prepared& prepared,
                                  CommittedIntoBase made, Transaction transaction, Refusal& refusal);
-  Result<std::vector<Pin>> pinsFor(std::vector<BaseMove> moves, const CommitFacts& facts);  // all held
-  Result<> adoptRecovered(const Recovered& recovered, Record& note);
+  Result<std::vector<Pin>> pinsFor(std::vector<BaseMove> moves, const KnownByPath& known, const CommitFacts& facts);
+  Result<> adoptRecovered(const Recovered& recovered, CommitNote& note);
 
   // store_edit.cc
   /// Applies what `make` thinks out, unless the branch changed meanwhile: then again.
   Result<> edit(const BranchPtr& branch, const std::function<Result<Change>(const Sides&)>& make);
+
+  /// A file of the branch with other data, as mutations of its tree; `theirs` lends mode and owner to a new one.
+  Result<std::vector<Mutation>> written(const Nodes& tree, const Nodes& theirs, const std::string& path,
+                                        const std::string& data, std::optional<std::uint32_t> mode, Epoch epoch);
 
   // store_undo.cc
   Result<std::uint64_t> undoInBranch(const CommitEntry& entry, Refusal& refusal);

@@ -2,10 +2,13 @@
 #include "native/branchfs/store_base_commit.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <utility>
 
 #include "native/branchfs/base_items.h"
+#include "native/branchfs/commit/find_names.h"
+#include "native/branchfs/delta.h"
 #include "native/branchfs/pins.h"
 #include "native/branchfs/store.h"
 #include "native/branchfs/store_merge.h"
@@ -43,15 +46,14 @@ Error refusedBy(Outcome& outcome, Refusal& refusal) {
   return error;
 }
 
-std::vector<BaseMove> movesOf(const Outcome& outcome, const Nodes& before, const Base& base) {
+std::vector<BaseMove> movesOf(const Outcome& outcome, const KnownByPath& known, const Base& base) {
   std::vector<BaseMove> moves;
   for (const ItemOutcome& item : outcome.items) {
     if (item.leftOut) continue;
     BaseMove move{item.path, item.root, kNoNode, nullptr};
-    const NodePtr* known = before.find(walk(before, item.path).value_or(kNoNode));
-    if (known) {
-      move.oldId = *walk(before, item.path);
-      auto old = std::make_shared<Node>(**known);
+    if (const auto found = known.find(item.path); found != known.end()) {
+      move.oldId = found->second.id;
+      auto old = std::make_shared<Node>(*found->second.node);
       old->entries = Entries();
       if (item.root != 0) {
         if (old->content.where == Content::Where::Base) old->content.base = BaseRef{item.root, ""};
@@ -67,6 +69,30 @@ std::vector<BaseMove> movesOf(const Outcome& outcome, const Nodes& before, const
     moves.push_back(std::move(move));
   }
   return moves;
+}
+
+std::string encodeNote(const Record& record, const KnownByPath& known) {
+  Encoder out;
+  encode(out, record);
+  out.number(known.size());
+  for (const auto& [path, one] : known) {
+    out.bytes(path);
+    out.number(one.id);
+    encodeNode(out, *one.node);
+  }
+  return out.take();
+}
+
+std::optional<CommitNote> decodeNote(const std::string& bytes, const LeaseOf& leaseOf) {
+  Decoder in(bytes);
+  CommitNote note{decodeRecord(in, leaseOf), {}};
+  for (std::size_t left = in.count(); left > 0 && in.ok(); left--) {
+    std::string path = in.bytes();
+    const NodeId id = in.number();
+    note.known.emplace(std::move(path), Known{id, std::make_shared<Node>(decodeNode(in, leaseOf))});
+  }
+  if (!in.ok()) return std::nullopt;
+  return note;
 }
 
 std::optional<std::pair<NodeId, NodePtr>> nodeOfKept(const Base& base, std::uint32_t root) {
@@ -125,8 +151,9 @@ Result<CommitResult> Store::commitIntoBase(const BranchPtr& child, const std::ve
     BOUGH_TRY(record(PointMoved{child->id, {}, {}, log_.newEpoch()}));
     sides = {child->point, child->tree.nodes};
   }
+  BOUGH_ASSIGN(const Sides whole, withAllNames(base.get(), sides));
   for (int attempt = 1;; attempt++) {
-    BOUGH_ASSIGN(Prepared prepared, prepare(sides, Nodes(), paths));
+    BOUGH_ASSIGN(Prepared prepared, prepare(whole, Nodes(), paths));
     BOUGH_TRY(refuseConflicts(prepared, refusal));
     const NodeCompare compare(*base_, *objects_);
     const auto result = View::ofNodes(std::make_shared<Branch>(), prepared.merged.result, *base_, *objects_);
@@ -137,7 +164,7 @@ Result<CommitResult> Store::commitIntoBase(const BranchPtr& child, const std::ve
     if (items.removesFolders()) {
       // Once more, now that digests are taken: what came into those folders before must be seen here, what comes
       // later the digests see.
-      BOUGH_ASSIGN(prepared, prepare(sides, Nodes(), paths));
+      BOUGH_ASSIGN(prepared, prepare(whole, Nodes(), paths));
       BOUGH_TRY(refuseConflicts(prepared, refusal));
     }
     CommittedIntoBase made;
@@ -158,6 +185,29 @@ Result<CommitResult> Store::commitIntoBase(const BranchPtr& child, const std::ve
   }
 }
 
+Result<Store::Sides> Store::withAllNames(int base, const Sides& sides) {
+  const NodeCompare compare(*base_, *objects_);
+  std::set<std::uint64_t> inodes;
+  std::optional<Names> names;
+  for (const NodeDelta& node : deltaOf(sides.before, sides.after).nodes) {
+    if (!node.before || !node.after || node.before->kind == Kind::Directory) continue;
+    if (node.before->nlink < 2 || !node.before->identity.known) continue;
+    if (!names) names.emplace(sides.before);
+    if (names->of(node.id).size() >= node.before->nlink || !compare.compare(*node.before, *node.after).any()) continue;
+    inodes.insert(node.before->identity.ino);
+  }
+  if (inodes.empty()) return sides;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> skip;
+  struct stat own{};
+  if (::fstat(folder_.get(), &own) == 0) skip.emplace(own.st_dev, own.st_ino);
+  BOUGH_ASSIGN(const auto found, findNames(base, inodes, skip));
+  std::vector<std::string> paths;
+  for (const auto& [inode, some] : found) paths.insert(paths.end(), some.begin(), some.end());
+  BOUGH_ASSIGN(Nodes before, settled(sides.before, paths));
+  BOUGH_ASSIGN(Nodes after, settled(sides.after, paths));
+  return Sides{std::move(before), std::move(after)};
+}
+
 Result<CommitResult> Store::runInBase(int base, Branch& child, const Sides& sides, const Prepared& prepared,
                                       CommittedIntoBase made, Transaction transaction, Refusal& refusal) {
   for (const Item& item : transaction.items) made.items.push_back(pathOf(item));
@@ -167,9 +217,8 @@ Result<CommitResult> Store::runInBase(int base, Branch& child, const Sides& side
     made.txn = transaction.txn = log_.newTxn();
     made.firstRoot = transaction.firstRoot = log_.newRoots(transaction.items.size());
     BOUGH_TRY(log_.reserveNow());
-    Encoder note;
-    encode(note, made);
-    transaction.note = note.take();
+    const KnownByPath known = knownOf(prepared.theirs);
+    transaction.note = encodeNote(made, known);
     transaction.decided = [&] { hold = holdAll(); };
     failPoint("store.base.begin");
     Outcome outcome = baseCommit_->commit(base, std::move(transaction));
@@ -180,7 +229,7 @@ Result<CommitResult> Store::runInBase(int base, Branch& child, const Sides& side
     failPoint("store.base.swapped");
     for (const NotApplied& one : outcome.notApplied) notApplied.push_back({one.path, one.what, one.reason});
     if (!hold.store.owns_lock()) hold = holdAll();
-    BOUGH_ASSIGN(made.pins, pinsFor(movesOf(outcome, prepared.theirs, *base_), made.facts));
+    BOUGH_ASSIGN(made.pins, pinsFor(movesOf(outcome, known, *base_), known, made.facts));
   } else {
     hold = holdAll();
   }
@@ -208,8 +257,9 @@ Store::BaseHold Store::holdAll() {
   return hold;
 }
 
-Result<std::vector<Pin>> Store::pinsFor(std::vector<BaseMove> moves, const CommitFacts& facts) {
-  Pins pins(std::move(moves),
+Result<std::vector<Pin>> Store::pinsFor(std::vector<BaseMove> moves, const KnownByPath& known,
+                                        const CommitFacts& facts) {
+  Pins pins(std::move(moves), known,
             [this](const Nodes& nodes, const std::vector<std::string>& paths) { return settled(nodes, paths); });
   std::vector<Pin> result;
   const auto add = [&result](Pin pin) {
@@ -235,10 +285,9 @@ Result<> Store::finishCommits() {
   BOUGH_ASSIGN(const std::vector<Recovered> found, baseCommit_->recover(base->get()));
   for (const Recovered& one : found) {
     if (one.outcome.committed()) {
-      Decoder in(one.note);
-      Record note = decodeRecord(in, leaseOf());
-      if (!in.ok()) return Error{EIO, "E_STORE_DAMAGED", "A commit into the base left a note that makes no sense."};
-      BOUGH_TRY(adoptRecovered(one, note));
+      auto note = decodeNote(one.note, leaseOf());
+      if (!note) return Error{EIO, "E_STORE_DAMAGED", "A commit into the base left a note that makes no sense."};
+      BOUGH_TRY(adoptRecovered(one, *note));
       logLine("a commit into the base that was interrupted is complete now");
     }
     BOUGH_TRY(log_.syncAll());
@@ -247,19 +296,19 @@ Result<> Store::finishCommits() {
   return Done{};
 }
 
-Result<> Store::adoptRecovered(const Recovered& recovered, Record& note) {
-  const std::vector<BaseMove> moves = movesOf(recovered.outcome, Nodes(), *base_);
-  if (auto* made = std::get_if<CommittedIntoBase>(&note)) {
+Result<> Store::adoptRecovered(const Recovered& recovered, CommitNote& note) {
+  const std::vector<BaseMove> moves = movesOf(recovered.outcome, note.known, *base_);
+  if (auto* made = std::get_if<CommittedIntoBase>(&note.record)) {
     const BranchPtr child = ledger_.find(made->facts.branch);
     if (!child || ledger_.findCommit(made->facts.id)) return Done{};  // the record got through
-    BOUGH_ASSIGN(made->pins, pinsFor(moves, made->facts));
+    BOUGH_ASSIGN(made->pins, pinsFor(moves, note.known, made->facts));
     if (!made->facts.partial) made->facts.superseded = losersOf(*child);
     return record(*made, true);
   }
-  if (auto* undone = std::get_if<CommitUndone>(&note)) {
+  if (auto* undone = std::get_if<CommitUndone>(&note.record)) {
     const CommitEntry* entry = ledger_.findCommit(undone->commit);
     if (!entry || entry->forgotten) return Done{};
-    BOUGH_ASSIGN(undone->pins, pinsFor(moves, CommitFacts{}));
+    BOUGH_ASSIGN(undone->pins, pinsFor(moves, note.known, CommitFacts{}));
     return record(*undone, true);
   }
   return Done{};

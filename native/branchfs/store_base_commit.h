@@ -14,9 +14,16 @@ namespace bough {
 
 /// Why a transaction did not happen, in the store's codes.
 Error refusedBy(Outcome& outcome, Refusal& refusal);
-/// What a transaction moved. `before`: the base as it was, settled at its paths; what it does not know is read from the
-/// kept things.
-std::vector<BaseMove> movesOf(const Outcome& outcome, const Nodes& before, const Base& base);
+/// What a transaction moved. `known`: the base as it was at its paths.
+std::vector<BaseMove> movesOf(const Outcome& outcome, const KnownByPath& known, const Base& base);
+
+/// A transaction's note: what recovery needs to write the record that a crash kept from being written.
+struct CommitNote {
+  Record record;
+  KnownByPath known;
+};
+std::string encodeNote(const Record& record, const KnownByPath& known);
+std::optional<CommitNote> decodeNote(const std::string& bytes, const LeaseOf& leaseOf);
 std::optional<std::pair<NodeId, NodePtr>> nodeOfKept(const Base& base, std::uint32_t root);
 
 }  // namespace bough

@@ -180,6 +180,7 @@ std::vector<CommitInfo> Store::commits() const {
   const std::lock_guard guard(lock_);
   std::vector<CommitInfo> result;
   for (auto entry = ledger_.commits.rbegin(); entry != ledger_.commits.rend(); ++entry) {
+    if (entry->forgotten) continue;
     const CommitFacts& facts = entry->facts;
     result.push_back({facts.id, facts.branch, facts.into, facts.atMs, facts.paths, true});
   }

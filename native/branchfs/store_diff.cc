@@ -4,8 +4,14 @@
 
 #include "native/branchfs/changes.h"
 #include "native/branchfs/store.h"
+#include "native/branchfs/touched.h"
 
 namespace bough {
+namespace {
+
+constexpr std::size_t kMaxSpread = 100000;
+
+}  // namespace
 
 Store::Sides Store::sidesOf(Branch& branch) {
   {
@@ -30,6 +36,27 @@ Result<Nodes> Store::settled(const Nodes& nodes, const std::vector<std::string>&
   return scratch->tree.nodes;
 }
 
+Result<> Store::spread(Nodes& nodes, const Nodes& other) {
+  const Names names(nodes);
+  const auto list = namesIn(nodes);
+  std::vector<std::string> paths, folders;
+  nodes.forEach([&](NodeId id, const NodePtr& node) {
+    if (!node->hasUnder || id == kRootNode || other.contains(id)) return;
+    if (const auto path = names.path(id)) folders.push_back(*path);
+  });
+  while (!folders.empty() && paths.size() < kMaxSpread) {
+    const std::string folder = std::move(folders.back());
+    folders.pop_back();
+    for (const std::string& name : list(folder)) {
+      paths.push_back(joined(folder, name));
+      folders.push_back(paths.back());  // no folder: an empty list
+    }
+  }
+  if (paths.empty()) return Done{};
+  BOUGH_ASSIGN(nodes, settled(nodes, paths));
+  return Done{};
+}
+
 Result<DiffPage> Store::diff(const BranchId& id, const BranchId& against, std::size_t from, std::size_t limit) {
   BOUGH_ASSIGN(const BranchPtr branch, find(id));
   const NodeCompare compare(*base_, *objects_);
@@ -38,13 +65,12 @@ Result<DiffPage> Store::diff(const BranchId& id, const BranchId& against, std::s
     BOUGH_ASSIGN(const BranchPtr other, find(against));
     sides.before = sidesOf(*other).after;
     // What only one of them has met of the base looks like a difference until both have.
-    std::vector<std::string> paths;
-    for (const PathChange& change : changesBetween(sides.before, sides.after, compare)) {
-      paths.push_back(change.path);
-      if (change.kind == ChangeKind::Renamed) paths.push_back(change.from);
-    }
-    BOUGH_ASSIGN(sides.before, settled(sides.before, paths));
-    BOUGH_ASSIGN(sides.after, settled(sides.after, paths));
+    const auto before = touchedPaths(sides.before, sides.after, sides.before);
+    const auto after = touchedPaths(sides.before, sides.after, sides.after);
+    BOUGH_ASSIGN(sides.before, settled(sides.before, before));
+    BOUGH_ASSIGN(sides.after, settled(sides.after, after));
+    BOUGH_TRY(spread(sides.before, sides.after));
+    BOUGH_TRY(spread(sides.after, sides.before));
   }
   const std::vector<PathChange> changes = changesBetween(sides.before, sides.after, compare);
   DiffPage page;
@@ -71,7 +97,7 @@ Drift Store::driftOf(Branch& branch, const std::vector<PathChange>& changes) {
   if (target == kBase) {
     for (const PathChange& change : changes) {
       if (change.implied || !change.before || !change.before->identity.known) continue;
-      const std::string& path = change.kind == ChangeKind::Renamed ? change.from : change.path;
+      const std::string& path = change.was;
       const auto now = base_->identityOf(BaseRef{0, path});
       const bool folder = change.before->kind == Kind::Directory;
       if (!now || now->ino != change.before->identity.ino || now->dev != change.before->identity.dev ||

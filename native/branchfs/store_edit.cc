@@ -1,4 +1,5 @@
 // Changing a branch by path from outside: revert, take, resolve. See store.h.
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 
 #include "native/branchfs/store.h"
 #include "native/branchfs/store_merge.h"
+#include "native/branchfs/touched.h"
 #include "native/common/fail_point.h"
 
 namespace bough {
@@ -17,18 +19,30 @@ Error keepsChanging(const BranchId& id) {
   return Error{EBUSY, "E_STATE", "Branch " + id + " keeps changing. Pause its agent and try again."};
 }
 
-/// What of `to` differs from `from` at some paths, as edits of `from`.
-Result<std::vector<Mutation>> editsAt(const Nodes& from, const Nodes& to, const std::vector<std::string>& paths,
-                                      bool backwards, const NodeCompare& compare, std::uint64_t& count) {
-  const Selection selection = select(changesBetween(from, to, compare), paths);
-  count = selection.shown;
-  const MergeInput input{from, to, from, nullptr, &selection, backwards};
+/// Makes selected nodes and names of `from` what they are in `to`, as edits of `from`.
+Result<std::vector<Mutation>> editsOf(const Nodes& from, const Nodes& to, const Selection& selection,
+                                      const NodeCompare& compare) {
+  const MergeInput input{from, to, from, nullptr, &selection, true};
   Merge merged = merge(input, compare);
   if (!merged.conflicts.empty()) {
     return Error{EBUSY, "E_CONFLICT",
                  merged.conflicts.front().path + " cannot be changed by itself: take the folder it is in as well."};
   }
   return std::move(merged.edits);
+}
+
+std::vector<std::string> below(const std::vector<std::string>& all, const std::vector<std::string>& wanted) {
+  std::vector<std::string> result = wanted;
+  for (const std::string& path : all) {
+    const auto holds = [&](const std::string& one) { return atOrBelow(path, one); };
+    if (std::any_of(wanted.begin(), wanted.end(), holds)) result.push_back(path);
+  }
+  return result;
+}
+
+Error committedAlready(const BranchId& id) {
+  return Error{EINVAL, "E_STATE",
+               "Branch " + id + " is committed, so its files stay as they are. Undo the commit first."};
 }
 
 }  // namespace
@@ -40,11 +54,11 @@ Result<> Store::edit(const BranchPtr& branch, const std::function<Result<Change>
     {
       const std::lock_guard guard(lock_);
       BOUGH_TRY(branchOf(branch->id));
-      BOUGH_TRY(mustBeLive(*branch));
+      if (branch->state == BranchState::Committed) return committedAlready(branch->id);
       const std::unique_lock hold(branch->lock);
       if (!branch->tree.nodes.sameAs(sides.after) || !branch->point.sameAs(sides.before)) continue;
       failPoint("store.edit.begin");
-      BOUGH_TRY(branch->commit(change));
+      BOUGH_TRY(record(Changed{branch->id, change}));
       failPoint("store.edit.logged");
       if (const auto view = views_.find(branch->id); view != views_.end()) view->second->treeReplaced(sides.after);
     }
@@ -59,7 +73,9 @@ Result<std::uint64_t> Store::revert(const BranchId& id, const std::vector<std::s
   const NodeCompare compare(*base_, *objects_);
   std::uint64_t count = 0;
   BOUGH_TRY(edit(branch, [&](const Sides& sides) -> Result<Change> {
-    BOUGH_ASSIGN(auto edits, editsAt(sides.after, sides.before, paths, true, compare, count));
+    const Selection selection = select(changesBetween(sides.before, sides.after, compare), paths);
+    count = selection.shown;
+    BOUGH_ASSIGN(auto edits, editsOf(sides.after, sides.before, selection, compare));
     if (count == 0) return Error{ENOENT, "E_NO_PATH", "The branch has changed nothing at " + paths.front() + "."};
     return Change{{}, std::move(edits)};
   }));
@@ -81,37 +97,74 @@ Result<std::uint64_t> Store::take(const BranchId& id, const BranchId& from, cons
   std::uint64_t count = 0;
   BOUGH_TRY(edit(branch, [&](const Sides& sides) -> Result<Change> {
     // Both have to say what they have at those paths, and at what differs below them.
-    std::vector<std::string> all = paths;
-    for (const PathChange& change : changesBetween(sides.after, source, compare)) {
-      const bool wanted = std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
-        return atOrBelow(change.path, path) || (!change.from.empty() && atOrBelow(change.from, path));
-      });
-      if (!wanted) continue;
-      all.push_back(change.path);
-      if (!change.from.empty()) all.push_back(change.from);
-    }
-    BOUGH_ASSIGN(const Nodes ours, settled(sides.after, all));
-    BOUGH_ASSIGN(const Nodes theirs, settled(source, all));
-    BOUGH_ASSIGN(auto edits, editsAt(ours, theirs, paths, true, compare, count));
+    BOUGH_ASSIGN(const Nodes ours, settled(sides.after, below(touchedPaths(sides.after, source, sides.after), paths)));
+    BOUGH_ASSIGN(const Nodes theirs, settled(source, below(touchedPaths(sides.after, source, source), paths)));
+    const Selection selection = select(changesBetween(ours, theirs, compare), paths);
+    count = selection.shown;
+    BOUGH_ASSIGN(auto edits, editsOf(ours, theirs, selection, compare));
     return Change{difference(sides.after, ours), std::move(edits)};
   }));
   return count;
 }
 
+Result<std::vector<Mutation>> Store::written(const Nodes& tree, const Nodes& theirs, const std::string& path,
+                                             const std::string& data, std::optional<std::uint32_t> mode, Epoch epoch) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, slash);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const NodeId dir = walk(tree, folder).value_or(kNoNode);
+  if (!tree.contains(dir)) {
+    return Error{ENOENT, "E_NO_PATH", "The branch has no folder " + folder + " to write " + name + " in."};
+  }
+  const auto fileAt = [&](const Nodes& nodes) {
+    const NodePtr* node = nodes.find(walk(nodes, path).value_or(kNoNode));
+    return node && (*node)->kind == Kind::File ? *node : nullptr;
+  };
+  std::vector<Mutation> mutations;
+  const NodePtr ours = fileAt(tree);
+  const NodePtr like = ours ? ours : fileAt(theirs);
+  auto node = std::make_shared<Node>();
+  if (like) {
+    *node = *like;
+  } else {
+    node->mode = 0644;
+    node->uid = ::geteuid();
+    node->gid = ::getegid();
+  }
+  if (!ours) {
+    node->identity = Identity();
+    node->nlink = 1;
+  }
+  if (mode) node->mode = *mode;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  node->atime = node->mtime = node->ctime = Time{now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)};
+  node->timesHeld = false;
+  node->size = data.size();
+  node->content = Content();
+  node->content.where = Content::Where::Object;
+  node->content.object = log_.newObject();
+  node->content.epoch = epoch;
+  BOUGH_ASSIGN(const SharedFd fd, objects_->create(node->content.object));
+  node->content.lease = objects_->lease(node->content.object);
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const ssize_t n = ::pwrite(fd->get(), data.data() + done, data.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      return Error{errno, errno == ENOSPC ? "E_NO_SPACE" : "E_IO",
+                   path + " cannot be written: " + std::strerror(errno) + "."};
+    done += static_cast<std::size_t>(n);
+  }
+  const NodeId id = ours ? *walk(tree, path) : log_.newNode();
+  mutations.push_back(PutNode{id, std::move(node), false});
+  if (!ours) mutations.push_back(PutEntry{dir, name, id});
+  return mutations;
+}
+
 Result<> Store::resolve(const BranchId& id, const std::string& path, Take how, const std::string& data,
                         std::optional<std::uint32_t> mode) {
   BOUGH_ASSIGN(const BranchPtr branch, find(id));
-  if (branch->state == BranchState::Committed) return mustBeLive(*branch).error();
-  if (how == Take::Content) {
-    BOUGH_ASSIGN(const auto on, view(id));
-    BOUGH_TRY(on->writeFile(Caller{::geteuid(), ::getegid(), 0}, path, data));
-    if (mode) {
-      BOUGH_ASSIGN(const AtPath at, on->resolve(path));
-      SetAttr set;
-      set.mode = *mode;
-      BOUGH_TRY(on->setattr(Caller{::geteuid(), ::getegid(), 0}, at.attr.id, std::nullopt, set));
-    }
-  }
   const NodeCompare compare(*base_, *objects_);
   for (int attempt = 0; attempt < kTries; attempt++) {
     BranchId target;
@@ -130,20 +183,26 @@ Result<> Store::resolve(const BranchId& id, const std::string& path, Take how, c
         break;
       }
     }
-    std::uint64_t count = 0;
     BOUGH_ASSIGN(const Nodes point, settled(sides.before, {at}));
-    BOUGH_ASSIGN(auto pointEdits, editsAt(point, theirs, {at}, true, compare, count));
+    BOUGH_ASSIGN(auto pointEdits,
+                 editsOf(point, theirs, select(changesBetween(point, theirs, compare), {at}), compare));
     PointMoved moved{id, difference(sides.before, point), {}, log_.newEpoch()};
     moved.point.insert(moved.point.end(), pointEdits.begin(), pointEdits.end());
-    if (how == Take::Theirs) {
+    if (how != Take::Ours) {
       BOUGH_ASSIGN(const Nodes tree, settled(sides.after, {at}));
-      BOUGH_ASSIGN(auto treeEdits, editsAt(tree, theirs, {at}, true, compare, count));
+      std::vector<Mutation> edits;
+      if (how == Take::Theirs) {
+        BOUGH_ASSIGN(edits, editsOf(tree, theirs, select(changesBetween(tree, theirs, compare), {at}), compare));
+      } else {
+        BOUGH_ASSIGN(edits, written(tree, theirs, path, data, mode, moved.epoch));
+      }
       moved.tree = difference(sides.after, tree);
-      moved.tree.insert(moved.tree.end(), treeEdits.begin(), treeEdits.end());
+      moved.tree.insert(moved.tree.end(), edits.begin(), edits.end());
     }
     {
       const std::lock_guard guard(lock_);
       BOUGH_TRY(branchOf(id));
+      if (branch->state == BranchState::Committed) return committedAlready(id);
       const BranchPtr parent = ledger_.find(target);
       std::unique_lock<std::shared_mutex> holdParent;
       if (parent) holdParent = std::unique_lock(parent->lock);

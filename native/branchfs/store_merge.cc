@@ -6,6 +6,7 @@
 
 #include "native/branchfs/delta.h"
 #include "native/branchfs/store.h"
+#include "native/branchfs/touched.h"
 
 namespace bough {
 namespace {
@@ -18,15 +19,6 @@ ConflictSide sideOf(const NodePtr& node, const NodeCompare& compare) {
 }
 
 }  // namespace
-
-std::vector<std::string> pathsOf(const std::vector<PathChange>& changes) {
-  std::vector<std::string> paths;
-  for (const PathChange& change : changes) {
-    paths.push_back(change.path);
-    if (change.kind == ChangeKind::Renamed) paths.push_back(change.from);
-  }
-  return paths;
-}
 
 Conflict describe(const MergeConflict& conflict, const NodeCompare& compare) {
   return {conflict.path, conflict.reason, sideOf(conflict.base, compare), sideOf(conflict.ours, compare),
@@ -63,7 +55,7 @@ Result<Prepared> Store::prepare(Sides sides, const Nodes& parent, const std::vec
   result.tree = std::move(sides.after);
   result.parent = parent;
   result.changes = changesBetween(result.point, result.tree, compare);
-  BOUGH_ASSIGN(result.theirs, settled(parent, pathsOf(result.changes)));
+  BOUGH_ASSIGN(result.theirs, settled(parent, touchedPaths(result.point, result.tree, parent)));
   MergeInput input{result.point, result.tree, result.theirs, namesIn(result.theirs), nullptr, false};
   if (!paths.empty()) {
     result.selection = select(result.changes, paths);

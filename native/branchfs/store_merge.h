@@ -21,8 +21,6 @@ struct Prepared {
   Merge merged;
 };
 
-/// All paths that changes touch.
-std::vector<std::string> pathsOf(const std::vector<PathChange>& changes);
 Conflict describe(const MergeConflict& conflict, const NodeCompare& compare);
 Error conflictError(std::size_t count);
 /// Names and nodes that differ, as a number of paths, without reading any data.

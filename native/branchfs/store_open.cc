@@ -100,6 +100,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
 
   if (auto done = store->readAll(); !done) return folderError(done.error(), folder);
   if (auto done = store->finishCommits(); !done) return done.error();
+  store->releaseKept();
   store->sweep();
   store->upkeep_ = std::thread([raw = store.get()] { raw->upkeep(); });
   return store;
@@ -251,6 +252,7 @@ Result<> Store::close() {
   deadViews_.clear();
   dead_.clear();
   closed_ = true;
+  releaseKept();
   collectGarbage();
   return fold(true);
 }

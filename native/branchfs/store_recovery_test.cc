@@ -176,7 +176,7 @@ TEST_CASE("objects that nobody names are swept at the start") {
   world.store.reset();
   const std::size_t before = world.objectFiles();
   fs::create_directories(world.folder / "objects/99");
-  putFile(world.folder / "objects/99" / "0000000000999999", "left over");
+  putFile(world.folder / "objects/99" / "00000000999999", "left over");
   world.open();
   bool swept = false;
   for (int i = 0; i < 600 && !swept; i++) {

@@ -77,13 +77,12 @@ Result<std::uint64_t> Store::undoInBase(const CommitEntry& entry, Refusal& refus
     BOUGH_ASSIGN(const UniqueFd base, baseFolder());
     // How the paths look now, for the branches that see them live.
     BOUGH_ASSIGN(const Nodes before, settled(Nodes(), entry.items));
+    const KnownByPath known = knownOf(before);
     Transaction transaction;
     undone.txn = transaction.txn = log_.newTxn();
     undone.firstRoot = transaction.firstRoot = log_.newRoots(entry.items.size());
     BOUGH_TRY(log_.reserveNow());
-    Encoder note;
-    encode(note, undone);
-    transaction.note = note.take();
+    transaction.note = encodeNote(undone, known);
     transaction.decided = [&] { hold = holdAll(); };
     failPoint("store.undo.base.begin");
     Outcome outcome = baseCommit_->undo(base.get(), entry.txn, std::move(transaction));
@@ -98,7 +97,7 @@ Result<std::uint64_t> Store::undoInBase(const CommitEntry& entry, Refusal& refus
     }
     failPoint("store.undo.base.swapped");
     if (!hold.store.owns_lock()) hold = holdAll();
-    BOUGH_ASSIGN(undone.pins, pinsFor(movesOf(outcome, before, *base_), CommitFacts{}));
+    BOUGH_ASSIGN(undone.pins, pinsFor(movesOf(outcome, known, *base_), known, CommitFacts{}));
   } else {
     hold = holdAll();
   }

@@ -35,7 +35,7 @@ const required = [
   ['README.md', 'README.md'],
   ['CHANGELOG.md', 'CHANGELOG.md'],
 ];
-const optional = ['package.nls.json', 'dist/webview.js', 'media'];
+const optional = ['package.nls.json', 'dist/webview.js', 'media', 'examples/agents/repair'];
 
 /**
  * @typedef {object} Manifest the part of package.json that matters here
@@ -71,7 +71,7 @@ export async function packVsix() {
   }
   for (const path of optional) {
     if (existsSync(join(root, path)))
-      cpSync(join(root, path), join(partial, path), { recursive: true, filter: notPicture });
+      cpSync(join(root, path), join(partial, path), { recursive: true, filter: neededToRun });
   }
   await stripSymbols([join(partial, 'dist', 'boughfs'), join(partial, 'dist', 'bough.node')]);
   for (const path of ['dist/boughfs', 'dist/bough.js']) chmodSync(join(partial, path), 0o755);
@@ -85,9 +85,9 @@ export async function packVsix() {
   return { vsix, folder };
 }
 
-/** Pictures of the README are no part of the extension. @param {string} path */
-function notPicture(path) {
-  return !path.includes(join('media', 'screenshots'));
+/** Pictures of the README and tests of the example agent are no part of the extension. @param {string} path */
+function neededToRun(path) {
+  return !path.includes(join('media', 'screenshots')) && !/(\.test\.mjs|tsconfig\.json)$/.test(path);
 }
 
 /** @param {readonly string[]} files */
@@ -172,6 +172,7 @@ function contentTypes(folder) {
     ['.png', 'image/png'],
     ['.js', 'application/javascript'],
     ['.cjs', 'application/javascript'],
+    ['.mjs', 'application/javascript'],
     ['.vsixmanifest', 'text/xml'],
   ]);
   for (const path of filesBelow(folder)) {

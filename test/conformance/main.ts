@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Checks, root, Scratch } from '../harness.js';
+import { person } from './person.js';
 import { Branches, native, type Target } from './targets.js';
 import { traps } from './traps.js';
 import { workloads } from './workloads.js';
@@ -54,6 +55,7 @@ try {
     await checks.check(`[${target.name}] the cases run`, () => runCases(target, checks, values.only));
     await checks.check(`[${target.name}] nothing else changed`, () => target.verify());
   }
+  if (wanted('person')) await person(scratch, checks);
   if (wanted('traps')) await traps(branches.server, scratch, checks);
   if (wanted('workloads')) await workloads(branches.server, scratch, checks);
 } catch (error) {

@@ -13,6 +13,11 @@ export interface FileInBranch {
   readonly path: string;
 }
 
+/** As they were made; those of one group by their numbers. */
+function inOrder(a: Branch, b: Branch): number {
+  return a.createdMs - b.createdMs || a.name.localeCompare(b.name, 'en', { numeric: true });
+}
+
 export class BranchModel implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly disposables: vscode.Disposable[] = [];
@@ -60,7 +65,9 @@ export class BranchModel implements vscode.Disposable {
   }
 
   children(parent: Branch): readonly Branch[] {
-    return this.branches.filter((branch) => branch.workspace === parent.workspace && branch.parent === parent.id);
+    return this.branches
+      .filter((branch) => branch.workspace === parent.workspace && branch.parent === parent.id)
+      .sort(inOrder);
   }
 
   siblings(of: Branch): readonly Branch[] {

@@ -69,6 +69,8 @@ export const withoutBubblewrap: StageOptions = {
       }
     }
     world.env['PATH'] = bin;
+    // The editor's server asks the login shell for the environment, and /etc/profile sets PATH.
+    writeFileSync(path.join(world.env['HOME'] ?? world.root, '.bash_profile'), `export PATH=${bin}\n`);
   },
 };
 
@@ -93,7 +95,7 @@ function pidsOf(world: Stage['world'], program: RegExp): readonly number[] {
   return processesOf(world).flatMap(({ pid, command }) => (program.test(command) ? [pid] : []));
 }
 
-/** The helper is killed: the window finds the next one, the agent runs on, nothing is lost. */
+/** The helper is killed: the window finds the next one by itself, and every change is there. */
 export async function helperKilled(stage: Stage): Promise<void> {
   const { world, bench } = stage;
   const session = await startShell(stage);
@@ -104,16 +106,18 @@ export async function helperKilled(stage: Stage): Promise<void> {
   assert.ok(helper !== undefined && others.length === 0, 'one helper');
   process.kill(helper, 'SIGKILL');
   await until('another helper', () => pidsOf(world, /dist\/helper\.js/).some((pid) => pid !== helper));
-  await until(
-    'the branch in the new helper',
-    async () => (await branchNamed(world, session.name)).person === 'running',
-  );
-  // The tree follows the new helper by itself.
+  assert.equal((await branchNamed(world, session.name)).id, session.id);
+  // The tree follows the new helper. The shell lost its terminal with the old one; Enter in it brings a new one.
+  await until('a shell that has ended', () => rowSays(stage, row, /^Session [^,]+, (?!running)/));
   await runInside(world, session, 'echo more > more.txt');
   await until('the next change', () => rowSays(stage, row, /2 changes/));
+  await until('the terminal to say so', async () => (await bench.terminalText()).includes('Enter: a shell'));
+  await bench.typeInTerminal('echo again > again.txt', 'a third change', () =>
+    rowSays(stage, row, /running · 3 changes/),
+  );
   await bench.command('Bough: Rename Branch');
   await bench.type(`Rename ${session.name}`, 'renamed');
-  await bench.rowLike(/^Session renamed, running · 2 changes/);
+  await bench.rowLike(/^Session renamed, running · 3 changes/);
 }
 
 /** boughfs is killed: its mounts come back, with what was written. */

@@ -202,16 +202,24 @@ export class Workbench {
   async rowMenu(label: string, entry: string, effect: () => Promise<boolean>): Promise<void> {
     await until(`"${entry}" in the menu of the row "${label}" to work`, async () => {
       if (await effect()) return true;
+      const menu = this.page.locator('.monaco-menu-container .monaco-menu');
+      // One that an earlier attempt left open would catch the click.
+      if (await menu.isVisible()) {
+        await this.page.keyboard.press('Escape');
+        await menu.waitFor({ state: 'hidden', ...ATTEMPT });
+      }
       await this.row(label).click({ button: 'right', ...ATTEMPT });
-      const item = this.page.locator('.monaco-menu .action-item a.action-menu-item', {
+      const item = menu.locator('.action-item', {
         has: this.page.locator(`.action-label[aria-label=${JSON.stringify(entry)}]`),
       });
-      try {
-        await item.first().click(ATTEMPT);
-      } catch (error) {
-        await this.page.keyboard.press('Escape');
-        throw error;
-      }
+      await item.hover(ATTEMPT);
+      await until(
+        'the entry to be chosen',
+        async () => /focused/.test((await item.getAttribute('class')) ?? ''),
+        3_000,
+      );
+      await this.page.keyboard.press('Enter');
+      await menu.waitFor({ state: 'hidden', ...ATTEMPT });
       return until('its effect', effect, 15_000).catch(() => false);
     });
   }

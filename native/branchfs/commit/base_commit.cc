@@ -400,7 +400,7 @@ Result<std::vector<Recovered>> BaseCommit::recover(int baseFd) {
   return all;
 }
 
-Outcome BaseCommit::commit(int baseFd, Transaction transaction) {
+Outcome BaseCommit::commit(int baseFd, const Transaction& transaction) {
   const std::lock_guard<std::mutex> guard(state_->running);
   state_->keepBase(baseFd);
   return state_->run(baseFd, transaction, 0);

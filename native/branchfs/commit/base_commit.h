@@ -56,6 +56,8 @@ struct Expect {
   std::optional<std::uint64_t> digest;
 };
 
+struct NamedNode;
+
 /// A file, link, node or whole folder as the base shall have it. The library makes it, with all that belongs to it, and
 /// reports what the system did not let it set (Outcome::notApplied).
 struct NewNode {
@@ -76,7 +78,12 @@ struct NewNode {
   /// links) it is copied with all of these, and links among such copies are kept. The other fields except `kind` are
   /// not used. A rename of an unchanged base file is a Put with linkTo and a Remove.
   std::optional<BaseRef> linkTo;
-  std::vector<std::pair<std::string, NewNode>> children;  // Directory: names of any bytes
+  std::vector<NamedNode> children;  // Directory
+};
+
+struct NamedNode {
+  std::string name;  // of any bytes
+  NewNode node;
 };
 
 /// Makes `path` be `node`: a new path (Expect Absent) or in the place of what is there, of whatever kind.
@@ -191,7 +198,7 @@ class BaseCommit {
   Result<std::vector<Recovered>> recover(int baseFd);
 
   /// Runs a transaction. `baseFd`: the base folder (O_PATH will do). One at a time; others wait.
-  Outcome commit(int baseFd, Transaction transaction);
+  Outcome commit(int baseFd, const Transaction& transaction);
 
   /// Takes back a committed transaction as a new one with number `as`: every path of it is again what it was, exact to
   /// mode, owner, mtime, xattrs, links and holes (ctime is the kernel's; the inode is the same one where base and store

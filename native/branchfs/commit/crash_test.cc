@@ -127,7 +127,7 @@ void killCommits(const Places& places) {
           CHECK(difference(treeText(world.base), after) == "");
         } else {
           REQUIRE(recovered.size() == 1);
-          CHECK(recovered[0].note == std::string("note "));
+          CHECK(recovered[0].note == std::string("note \0 of bytes", 15));
           CHECK(words(recovered[0].outcome) == "");
         }
         const Txn txn = isNew ? 1 : 2;

@@ -71,7 +71,7 @@ std::string xattrText(const std::string& path) {
     at += static_cast<ssize_t>(key.size()) + 1;
   }
   std::string text;
-  for (const auto& [key, value] : all) text += " " + key + "=" + value;
+  for (const auto& [key, value] : all) text.append(" ").append(key).append("=").append(value);
   return text;
 }
 
@@ -94,7 +94,7 @@ void walk(const std::string& folder, const std::string& below, TreeText& text,
   if (!S_ISDIR(st.st_mode)) sameFile[st.st_ino].push_back(below);
   text[below] = line.str();
   if (!S_ISDIR(st.st_mode)) return;
-  for (const std::string& name : listed(path)) walk(folder, below.empty() ? name : below + "/" + name, text, sameFile);
+  for (const std::string& name : listed(path)) walk(folder, base_commit::joinPath(below, name), text, sameFile);
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ void setTimesBelow(const std::string& path, std::int64_t seconds) {
   struct stat st = {};
   REQUIRE(::lstat(path.c_str(), &st) == 0);
   if (S_ISDIR(st.st_mode)) {
-    for (const std::string& name : listed(path)) setTimesBelow(path + "/" + name, seconds);
+    for (const std::string& name : listed(path)) setTimesBelow(base_commit::joinPath(path, name), seconds);
   }
   setTime(path, seconds);
 }

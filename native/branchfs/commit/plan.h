@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "native/branchfs/commit/base_commit.h"
 #include "native/branchfs/commit/check.h"
@@ -23,7 +24,8 @@ std::uint64_t journalBytes(const Prepared& prepared);
 /// Stages everything, copies to `kept` what cannot be moved there, and makes all of it durable.
 class Staging {
  public:
-  Staging(Folders& folders, int keptFd, Resolve resolve) : folders_(folders), keptFd_(keptFd), resolve_(resolve) {}
+  Staging(Folders& folders, int keptFd, Resolve resolve)
+      : folders_(folders), keptFd_(keptFd), resolve_(std::move(resolve)) {}
 
   Result<Decided> run(const Transaction& transaction, const Prepared& prepared);
 

@@ -64,7 +64,7 @@ Transaction changeEverything(const World& world, Txn txn, std::uint32_t firstRoo
   Transaction transaction;
   transaction.txn = txn;
   transaction.firstRoot = firstRoot;
-  transaction.note = "note \0 of bytes";
+  transaction.note = std::string("note \0 of bytes", 15);
   std::vector<Item>& items = transaction.items;
 
   Meta root = meta(world, "", kNewTime);

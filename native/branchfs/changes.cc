@@ -69,8 +69,6 @@ class Finder {
       const NodeId old = entry.before.value_or(kNoNode);
       const NodeId now = entry.after.value_or(kNoNode);
       if (old == now) continue;
-      const NodePtr dirAfter = nodeAfter(entry.dir);
-      if (!entry.after && dirAfter && dirAfter->hasUnder) continue;  // the base shows there again: nothing is said
       const auto dir = pathOf(entry.dir);
       if (!dir) continue;
       const std::string path = joined(*dir, entry.name);

@@ -127,9 +127,8 @@ class Merger {
     const NodeId before = entry.before.value_or(kNoNode);
     const NodeId after = entry.after.value_or(kNoNode);
     const NodePtr dirInTree = nodeIn(in_.tree, entry.dir);
-    const bool unmention = !entry.after && dirInTree && dirInTree->hasUnder;
-    if (before == after && !(in_.backwards && unmention)) return;
-    if (unmention && !in_.backwards) return;  // what lies under shows again: no change of the branch
+    const bool unmention = in_.backwards && !entry.after && dirInTree && dirInTree->hasUnder;
+    if (before == after && !unmention) return;
 
     const auto dir = folder(entry.dir);
     const NodePtr base = nodeIn(in_.point, before);
@@ -143,7 +142,7 @@ class Merger {
     const NodePtr theirs = nodeIn(in_.theirs, there);
     if (there == kNoNode && after == kNoNode) {
       if (before != kNoNode) checkBothMoved(entry, before, base);
-      if (unmention) entries_.push_back(DropEntry{*dir, entry.name});
+      if (unmention) put(*dir, entry, after, true);
       return;
     }
     if (unchanged(before, base, there, theirs)) return put(*dir, entry, after, unmention);
@@ -191,9 +190,7 @@ class Merger {
   void put(NodeId dir, const EntryDelta& entry, NodeId after, bool unmention) {
     if (unmention) {
       entries_.push_back(DropEntry{dir, entry.name});
-      return;
-    }
-    if (after == kNoNode) {
+    } else if (after == kNoNode) {
       const NodePtr folderThere = nodeIn(in_.theirs, dir);
       if (folderThere && folderThere->hasUnder) {
         entries_.push_back(PutEntry{dir, entry.name, kNoNode});
@@ -251,6 +248,7 @@ class Merger {
     }
     auto merged = std::make_shared<Node>(*theirs);
     if (!fields(one, *theirs, *merged)) return;
+    if (in_.backwards) merged->identity = one.after->identity;  // what is met anew, with its identity
     merged->nlink = static_cast<std::uint32_t>(
         std::max<std::int64_t>(1, std::int64_t{one.after->nlink} + theirs->nlink - one.before->nlink));
     if (isFolder(one.after)) {

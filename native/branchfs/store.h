@@ -10,6 +10,7 @@
 // `lock_` takes more than one of those. `commitLock_` (one commit into the base at a time) before `lock_`.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -106,6 +107,7 @@ class Store {
   Result<> readLogs(std::uint64_t generation);
   Result<> finishCommits();
   void sweep();
+  void stopMounts();
   Result<> fold(bool last);
 
   // store.cc
@@ -207,6 +209,7 @@ class Store {
   std::vector<BranchPtr> dead_;
   std::vector<std::shared_ptr<View>> deadViews_;
   bool stopping_ = false, closed_ = false;
+  std::atomic<bool> keptMayGo_{false};  // what forgotten commits kept may be needed by nobody any more
   std::thread upkeep_;
 };
 

@@ -45,6 +45,12 @@ Result<std::vector<BranchId>> Store::abort(const BranchId& id, bool recursive) {
       if (auto view = views_.extract(one)) views.push_back(std::move(view.mapped()));
     }
   }
+  // The views live on for a moment and still hear of changes of the base: they must not tell a mount that is gone.
+  for (const BranchPtr& one : dead) {
+    const std::lock_guard listeners(one->listenersLock);
+    one->listeners.clear();
+  }
+  keptMayGo_ = true;
   for (auto& mount : mounts) mount->stop();
   mounts.clear();
   emit(GoneEvent{gone});

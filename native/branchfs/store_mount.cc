@@ -22,6 +22,10 @@ Result<> Store::mount(const BranchId& id, const std::string& at) {
         return Error{EBUSY, "E_MOUNT",
                      "Branch " + id + " is mounted at " + branch->mountAt + " already. Unmount it first."};
       }
+      {
+        const std::lock_guard listeners(branch->listenersLock);
+        std::erase(branch->listeners, &mounted->second->invalidator());
+      }
       mounted->second->stop();  // somebody else unmounted it
       mounts_.erase(mounted);
     }

@@ -238,6 +238,15 @@ Result<> Store::fold(bool last) {
   return Done{};
 }
 
+void Store::stopMounts() {
+  for (const auto& [id, branch] : ledger_.branches) {
+    const std::lock_guard listeners(branch->listenersLock);
+    branch->listeners.clear();
+  }
+  for (auto& [id, mount] : mounts_) mount->stop();
+  mounts_.clear();
+}
+
 Result<> Store::close() {
   {
     const std::lock_guard guard(upkeepLock_);
@@ -246,8 +255,7 @@ Result<> Store::close() {
   }
   upkeepWake_.notify_all();
   if (upkeep_.joinable()) upkeep_.join();
-  for (auto& [id, mount] : mounts_) mount->stop();
-  mounts_.clear();
+  stopMounts();
   views_.clear();
   deadViews_.clear();
   dead_.clear();
@@ -264,8 +272,7 @@ Store::~Store() {
   }
   upkeepWake_.notify_all();
   if (upkeep_.joinable()) upkeep_.join();
-  for (auto& [id, mount] : mounts_) mount->stop();
-  mounts_.clear();
+  stopMounts();
   views_.clear();
 }
 

@@ -24,6 +24,10 @@ Error pathError(const Error& error, const std::string& path) {
   }
 }
 
+bool sameFile(const Result<Identity>& now, const Identity& then) {
+  return now && now->dev == then.dev && now->ino == then.ino && now->size == then.size && now->mtime == then.mtime;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<View>> Store::viewOn(const BranchId& id, Side side) {
@@ -81,6 +85,11 @@ Result<ReadPiece> Store::read(const BranchId& id, Side side, const std::string& 
     if (!opened) return pathError(opened.error(), path);
     fd = *opened;
   } else if (found->inBase) {
+    const bool settled = side == Side::Point && found->node && found->node->identity.known && found->ref.root == 0;
+    if (settled && !sameFile(base_->identityOf(found->ref), found->node->identity)) {
+      return Error{ESTALE, "E_NO_PATH",
+                   path + " was changed in the base since the branch met it, and its text of that time is not kept."};
+    }
     auto opened = base_->openFile(found->ref);
     if (!opened) return pathError(opened.error(), path);
     fd = std::make_shared<const UniqueFd>(std::move(*opened));

@@ -175,8 +175,12 @@ TEST_CASE("objects that nobody names are swept at the start") {
   REQUIRE(world.store->close());
   world.store.reset();
   const std::size_t before = world.objectFiles();
-  fs::create_directories(world.folder / "objects/99");
-  putFile(world.folder / "objects/99" / "00000000999999", "left over");
+  {
+    const auto objects = Objects::open((world.folder / "objects").string());
+    REQUIRE(objects);
+    REQUIRE((*objects)->create(999999));
+  }
+  CHECK(world.objectFiles() == before + 1);
   world.open();
   bool swept = false;
   for (int i = 0; i < 600 && !swept; i++) {

@@ -106,6 +106,7 @@ Result<std::uint64_t> Store::undoInBase(const CommitEntry& entry, Refusal& refus
   hold = BaseHold();
   BOUGH_TRY(log_.syncAll());
   if (undone.txn != 0) BOUGH_TRY(baseCommit_->acknowledge(undone.txn));
+  keptMayGo_ = true;
   return entry.facts.paths;
 }
 

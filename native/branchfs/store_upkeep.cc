@@ -33,6 +33,7 @@ void Store::upkeep() {
     if (tick % kTicksPerSync != 0) continue;
     if (auto done = log_.syncAll(); !done) logLine(done.error().message);
     if (auto done = baseCommit_->sync(); !done) logLine(done.error().message);
+    if (keptMayGo_.exchange(false)) releaseKept();
     collectGarbage();
     if (log_.file()->size() > kFoldBytes) {
       if (auto done = fold(false); !done) logLine("the log stays unfolded: " + done.error().message);

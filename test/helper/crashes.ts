@@ -1,10 +1,11 @@
 // SIGKILL to the helper and to boughfs at many moments: nothing is lost, nothing is left over, and what no longer runs says so.
+import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { HelperClient } from '../../helper/api/client.js';
+import { connect, type HelperClient } from '../../helper/api/client.js';
 import type { Branch } from '../../helper/protocol/rpc.js';
 import { mountsBelow, pause, until, type Checks } from '../harness.js';
-import { branchNow, codeOf, ensure, equal, World } from './world.js';
+import { branchNow, codeOf, ensure, equal, helperProgram, World } from './world.js';
 
 export async function crashes(checks: Checks): Promise<void> {
   await checks.check('the helper killed while an agent works', killedAtWork);
@@ -303,18 +304,21 @@ async function shutdown(): Promise<void> {
 }
 
 async function idleExit(): Promise<void> {
-  const { spawn } = await import('node:child_process');
-  const { helperProgram } = await import('./world.js');
   const world = new World('idle');
   try {
-    const child = spawn(process.execPath, [helperProgram, '--idle-exit=1'], { env: world.env, stdio: 'ignore' });
+    const child = spawn(process.execPath, [helperProgram, '--idle-exit=3'], { env: world.env, stdio: 'ignore' });
     const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+    await until('the helper listens', async () => {
+      const found = await connect({ env: world.env, start: false }).catch(() => null);
+      found?.close();
+      return found !== null;
+    });
     const client = await world.client();
     const folder = world.workspace('ws', { 'a.txt': 'one\n' });
     const branch = await world.start(client, folder);
     equal(client.pid, child.pid, 'the helper that was started');
     client.close();
-    await pause(2500); // An agent runs: it must not end, however long nobody is connected.
+    await pause(4500); // An agent runs: it must not end, however long nobody is connected.
     equal(child.exitCode, null, 'with an agent that runs');
     const again = await world.client();
     await again.request('bough/stop', { branch: branch.id });

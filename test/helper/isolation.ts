@@ -1,6 +1,6 @@
 // An agent reaches its branch and nothing else: not the helper, not the person's secrets, not other branches, not the network; and
 // its end is the end of everything it started.
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { places } from '../../helper/state/places.js';
@@ -129,7 +129,6 @@ async function missingPrograms(): Promise<void> {
   try {
     // All that the helper needs but bubblewrap.
     const bin = world.scratch.folder('bin');
-    const { symlinkSync } = await import('node:fs');
     for (const name of ['flock', 'setsid', 'git', 'bash', 'sh', 'umount', 'fusermount3']) {
       for (const place of ['/usr/bin', '/bin']) {
         if (!existsSync(join(place, name)) || existsSync(join(bin, name))) continue;

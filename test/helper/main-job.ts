@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { HelperClient } from '../../helper/api/client.js';
 import { quotedPath } from '../../helper/branches/wire-path.js';
 import { until, type Checks } from '../harness.js';
+import { initialize } from './language-client.js';
 import { branchNow, codeOf, ensure, equal, World } from './world.js';
 
 export async function mainJob(checks: Checks): Promise<void> {
@@ -309,7 +310,6 @@ async function twoClients(): Promise<void> {
     const renamed = await two.request('bough/rename', { branch: branch.id, name: 'other name' });
     equal([(await branchNow(one, branch)).name, renamed.name], ['other name', 'other name'], 'the new name');
 
-    const { initialize } = await import('./language-client.js');
     const language = await initialize(world.env);
     equal(language.server, 'bough-helper', 'LSP initialize');
     const slow = { branch: branch.id, command: 'sleep 100000' };

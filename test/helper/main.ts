@@ -29,4 +29,4 @@ if (!existsSync(helperProgram)) throw new Error(`${helperProgram} is not there. 
 const checks = new NamedChecks(process.argv[2] ?? '');
 for (const part of [mainJob, isolation, merging, crashes, commitKills, volume]) await part(checks);
 console.log(checks.summary());
-process.exitCode = checks.failed === 0 && checks.passed > 0 ? 0 : 1;
+process.exit(checks.failed === 0 && checks.passed > 0 ? 0 : 1);

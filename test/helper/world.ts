@@ -129,11 +129,9 @@ export class World {
   /** Ends everything that was started here and removes the scratch folder, whatever state it is in. */
   async end(): Promise<void> {
     for (const client of this.clients) client.close();
-    for (let tries = 0; tries < 50; tries++) {
-      const left = this.processes(/bwrap|boughfs --store/).map(({ pid }) => pid);
-      const helper = this.helperPid();
-      const all = helper === null ? left : [helper, ...left];
-      if (all.length === 0) break;
+    for (let tries = 0; tries < 500; tries++) {
+      const all = new Set([...this.processes(/bwrap|boughfs --store/).map(({ pid }) => pid), ...this.helpers()]);
+      if (all.size === 0) break;
       for (const pid of all) {
         try {
           process.kill(pid, 'SIGKILL');
@@ -146,15 +144,19 @@ export class World {
     await this.scratch.remove();
   }
 
-  /** The helper that holds our lock. */
-  private helperPid(): number | null {
-    try {
-      const pid = Number(readFileSync(places(this.env).lock, 'utf8').trim());
-      const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
-      return environment.includes(this.scratch.path) ? pid : null;
-    } catch {
-      return null;
-    }
+  /** Also one that is only starting: known by the folders in its environment. */
+  private helpers(): number[] {
+    return readdirSync('/proc')
+      .filter((name) => {
+        if (!/^\d+$/.test(name)) return false;
+        try {
+          const helper = readFileSync(join('/proc', name, 'cmdline'), 'utf8').includes('helper.js');
+          return helper && readFileSync(join('/proc', name, 'environ'), 'utf8').includes(`=${this.scratch.path}/`);
+        } catch {
+          return false;
+        }
+      })
+      .map(Number);
   }
 }
 

@@ -101,6 +101,18 @@ class Store {
  private:
   explicit Store(StoreOptions options);
 
+  /// Remembers that the base was changed from outside.
+  class DriftNote final : public WatchListener {
+   public:
+    void nameChanged(NodeId, const std::string&) override { seen_ = true; }
+    void fileChanged(NodeId, const std::string&) override { seen_ = true; }
+    void everythingChanged() override { seen_ = true; }
+    bool take() { return seen_.exchange(false); }
+
+   private:
+    std::atomic<bool> seen_{false};
+  };
+
   // store_open.cc
   Result<> openFolder();
   Result<> readAll();
@@ -184,6 +196,7 @@ class Store {
   Result<std::uint64_t> undoInBranch(const CommitEntry& entry, Refusal& refusal);
   Result<std::uint64_t> undoInBase(const CommitEntry& entry, Refusal& refusal);
   void releaseKept();
+  void releaseOrphans();
 
   StoreOptions options_;
   UniqueFd folder_, lockFile_;
@@ -200,6 +213,7 @@ class Store {
   std::uint64_t generation_ = 0;
   std::set<std::uint64_t> logs_;  // generations on disk
 
+  DriftNote drift_;
   std::mutex sinkLock_;
   EventSink sink_;
   std::unordered_map<BranchId, std::uint64_t> toldEdits_;  // upkeep thread only

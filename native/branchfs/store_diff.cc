@@ -95,6 +95,16 @@ Drift Store::driftOf(Branch& branch, const std::vector<PathChange>& changes) {
   }
   const NodeCompare compare(*base_, *objects_);
   if (target == kBase) {
+    std::set<NodeId> ours;
+    for (const PathChange& change : changes) ours.insert(change.beforeId);
+    sidesOf(branch).before.forEach([&](NodeId id, const NodePtr& node) {
+      if (node->content.where != Content::Where::Base || node->content.base.root != 0 || ours.contains(id)) return;
+      const auto now = base_->identityOf(node->content.base);
+      if (!now || now->ino != node->identity.ino || now->size != node->identity.size ||
+          now->mtime != node->identity.mtime) {
+        drift.others++;
+      }
+    });
     for (const PathChange& change : changes) {
       if (change.implied || !change.before || !change.before->identity.known) continue;
       const std::string& path = change.was;

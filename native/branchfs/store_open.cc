@@ -100,8 +100,10 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options) {
 
   if (auto done = store->readAll(); !done) return folderError(done.error(), folder);
   if (auto done = store->finishCommits(); !done) return done.error();
+  store->releaseOrphans();
   store->releaseKept();
   store->sweep();
+  store->base_->watch().listen(&store->drift_);
   store->upkeep_ = std::thread([raw = store.get()] { raw->upkeep(); });
   return store;
 }
@@ -255,6 +257,7 @@ Result<> Store::close() {
   }
   upkeepWake_.notify_all();
   if (upkeep_.joinable()) upkeep_.join();
+  if (base_) base_->watch().unlisten(&drift_);
   stopMounts();
   views_.clear();
   deadViews_.clear();
@@ -272,6 +275,7 @@ Store::~Store() {
   }
   upkeepWake_.notify_all();
   if (upkeep_.joinable()) upkeep_.join();
+  if (base_) base_->watch().unlisten(&drift_);
   stopMounts();
   views_.clear();
 }

@@ -1,4 +1,5 @@
 // Taking commits back, and giving that up. See store.h.
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -119,6 +120,15 @@ Result<> Store::forget(const std::string& commit) {
   }
   releaseKept();
   return Done{};
+}
+
+void Store::releaseOrphans() {
+  // Their record says that nobody needs them; a crash came before they were deleted.
+  for (const Txn txn : baseCommit_->transactions()) {
+    const auto names = [txn](const CommitEntry& entry) { return entry.txn == txn; };
+    if (std::any_of(ledger_.commits.begin(), ledger_.commits.end(), names)) continue;
+    if (auto done = baseCommit_->release(txn); !done) logLine(done.error().message);
+  }
 }
 
 void Store::releaseKept() {

@@ -53,12 +53,14 @@ void Store::tellEdits() {
     for (const auto& [id, branch] : ledger_.branches) {
       const std::uint64_t edits = branch->changes();
       const auto told = toldEdits_.find(id);
-      if (told != toldEdits_.end() && told->second != edits) events.push_back({id, edits});
+      const std::uint64_t known = told == toldEdits_.end() ? 0 : told->second;
+      if (known != edits) events.push_back({id, edits});
       now.emplace(id, edits);
     }
   }
   toldEdits_.swap(now);
   for (const EditsEvent& event : events) emit(event);
+  if (drift_.take()) emit(DriftEvent{});
 }
 
 void Store::collectGarbage() {

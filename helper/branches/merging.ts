@@ -51,10 +51,11 @@ async function settle(
     else ready.push(merged);
   }
   if (left.length > 0) {
-    throw new BoughError('E_CONFLICT', error.message, {
+    const [count, verb] = left.length === 1 ? ['1 path', 'was'] : [`${left.length} paths`, 'were'];
+    throw new BoughError('E_CONFLICT', `${count} ${verb} changed on both sides and cannot be merged by lines.`, {
       ...error.detail,
       conflicts: left,
-      fix: error.detail.fix ?? 'Open each file in the merge editor or choose a side, then commit again.',
+      fix: 'Open each file in the merge editor or choose a side, then do it again.',
     });
   }
   for (const merged of ready) await resolve(link, branch, merged);

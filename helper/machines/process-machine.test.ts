@@ -153,6 +153,22 @@ describe('freezing', () => {
   });
 });
 
+describe('freezing an interactive shell', () => {
+  it('does not make it think that its job was stopped by Ctrl-Z', async () => {
+    const { run, said } = await start(['bash', '-i'], { rows: 24, columns: 80 });
+    run.write(Buffer.from('sh -c "sleep 1000 & echo jo$((0))b; wait; exit"\n'));
+    await until('the job runs', () => said.text.includes('jo0b') && membersOf(run.init).length === 3);
+    for (let round = 0; round < 20; round++) {
+      run.freeze();
+      run.thaw();
+    }
+    run.write(Buffer.from([3]));
+    run.write(Buffer.from('echo stopped: $(jobs)$((0)).\n'));
+    await until('the shell answers', () => /stopped: .*0\./.test(said.text));
+    expect(said.text).toMatch(/stopped: 0\./);
+  });
+});
+
 describe('a terminal', () => {
   it('is the controlling one, tells its size, and passes Ctrl-C to the program alone', async () => {
     const { run, said } = await start(['bash', '-i'], { rows: 31, columns: 97 });

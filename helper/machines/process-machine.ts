@@ -13,9 +13,11 @@ import type { ProcessId } from '../state/process-id.js';
 import type { Machine, Output, Run, RunRequest, RunRole, Survivor } from './machine.js';
 import {
   commandLine,
+  generationsOf,
   ignoresSignal,
   innerPid,
   isRunning,
+  isStopped,
   membersOf,
   pids,
   processId,
@@ -28,6 +30,8 @@ const POLL_MS = 20;
 const MASKS_AGE_MS = 60_000;
 const SIGKILL = 9;
 const SIGTERM = 15;
+const STOP_MS = 100;
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 export class ProcessMachine implements Machine {
   readonly kind = 'process';
@@ -182,22 +186,37 @@ abstract class NamespaceRun {
     await this.exited;
   }
 
+  /**
+   * Parents before their children, and each stopped before the next: a shell that sees its job stop takes it for Ctrl-Z. Again
+   * until nobody is left, because what a process starts before it is stopped shows only then.
+   */
   freeze(): void {
-    // Twice and more: what a process forks before it is stopped itself is found in the next round.
     const stopped = new Set<number>();
     for (let found = true; found;) {
       found = false;
-      for (const pid of membersOf(this.init)) {
-        if (stopped.has(pid)) continue;
-        stopped.add(pid);
-        found = signal(pid, 'SIGSTOP') || found;
+      for (const generation of generationsOf(this.init)) {
+        const running = generation.filter((pid) => !stopped.has(pid));
+        for (const pid of running) {
+          stopped.add(pid);
+          found = signal(pid, 'SIGSTOP') || found;
+        }
+        waitUntilStopped(running);
       }
     }
   }
 
+  /** Children before their parents, for the same reason. */
   thaw(): void {
-    for (const pid of membersOf(this.init)) signal(pid, 'SIGCONT');
+    for (const generation of generationsOf(this.init).reverse()) {
+      for (const pid of generation) signal(pid, 'SIGCONT');
+    }
   }
+}
+
+/** A moment as a rule; one that waits for a disk may take longer, and is then left to it. */
+function waitUntilStopped(waiting: readonly number[]): void {
+  const deadline = Date.now() + STOP_MS;
+  while (!waiting.every(isStopped) && Date.now() < deadline) Atomics.wait(sleeper, 0, 0, 1);
 }
 
 class LiveRun extends NamespaceRun implements Run {

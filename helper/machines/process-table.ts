@@ -9,7 +9,9 @@ export function pids(): number[] {
 }
 
 interface Stat {
+  /** One letter: R, S, D, T (stopped), Z… */
   readonly state: string;
+  readonly parent: number;
   readonly startTime: number;
 }
 
@@ -22,7 +24,7 @@ function stat(pid: number): Stat | null {
   }
   // The second field is the name in brackets and may hold anything, also brackets.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? 'X', startTime: Number(fields[19]) };
+  return { state: fields[0] ?? 'X', parent: Number(fields[1]), startTime: Number(fields[19]) };
 }
 
 export function processId(pid: number): ProcessId | null {
@@ -49,6 +51,24 @@ export function membersOf(init: ProcessId): number[] {
   // A process that has just left its namespace's file behind, or a number that was given away.
   if (namespace === null || !isRunning(init) || namespace === namespaceOf(process.pid)) return [];
   return pids().filter((pid) => pid !== init.pid && namespaceOf(pid) === namespace && processId(pid) !== null);
+}
+
+/** The same in generations: each after the one that its parents are in. */
+export function generationsOf(init: ProcessId): number[][] {
+  const parents = new Map(membersOf(init).map((pid) => [pid, stat(pid)?.parent ?? init.pid]));
+  const generations: number[][] = [];
+  for (const pid of parents.keys()) {
+    let depth = 0;
+    for (let above = parents.get(pid); above !== undefined && parents.has(above); above = parents.get(above)) depth++;
+    (generations[depth] ??= []).push(pid);
+  }
+  return generations;
+}
+
+/** Whether SIGSTOP has taken effect; true also for one that has ended. */
+export function isStopped(pid: number): boolean {
+  const found = stat(pid);
+  return found === null || ['T', 't', 'Z', 'X'].includes(found.state);
 }
 
 /** The arguments of a process; empty when it has ended or is the kernel's. */

@@ -170,7 +170,9 @@ class View final : public FileSystem, private WatchListener {
   Result<BaseRef> refOf(NodeId id);
   Result<Found> find(NodeId id);
   Result<Found> findFolder(NodeId id);  // without asking the base what a virtual folder is now
-  Result<Found> child(const Found& folder, std::string_view name);
+  /// `folderFd`: the base folder below, if the caller has it open (saves walking there).
+  Result<Found> child(const Found& folder, std::string_view name, int folderFd = -1);
+  Result<Looked> lookupIn(NodeId parent, std::string_view name, int folderFd);
   Result<Found> fromBase(BaseRef ref, BaseStat stat);
   bool knownAsAnother(NodeId id, const BaseStat& stat);
   std::optional<BaseRef> underOf(const Found& folder) const;
@@ -190,11 +192,20 @@ class View final : public FileSystem, private WatchListener {
   // view_names.cc
   Result<Looked> make(const Caller& caller, NodeId parent, std::string_view name, Node node,
                       std::optional<ObjectId> object);
-  void unname(Draft& draft, const Found& folder, std::string_view name);
+  void unname(Draft& draft, const Found& folder, std::string_view name, const Found& was);
   Result<> dropName(Draft& draft, const Found& target, const Place& place,
                     std::vector<std::pair<NodeId, NodePtr>>& orphans);
   Result<bool> folderEmpty(const Found& folder);
   void keepOrphans(std::vector<std::pair<NodeId, NodePtr>>& orphans);
+
+  /// A frozen copy of a small base file's data.
+  struct Pristine {
+    Content content;
+    BaseRef ref;
+    BaseStat stat;
+  };
+  /// Of the file with this name, if it is small and its data are still the base's; no lock held.
+  std::optional<Pristine> pristineOf(NodeId folder, std::string_view name);
 
   // view_attr.cc
   Result<std::string> xattrOf(const Found& found, std::string_view name);

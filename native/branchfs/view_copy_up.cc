@@ -167,6 +167,31 @@ Result<> View::copyUp(NodeId id, OpenFile* file, std::uint64_t keep) {
   return Done{};  // an unused pristine object goes with its lease
 }
 
+std::optional<View::Pristine> View::pristineOf(NodeId folder, std::string_view name) {
+  Pristine pristine;
+  {
+    std::shared_lock lock(branch_->lock);
+    if (!mayChange()) return std::nullopt;
+    auto in = findFolder(folder);
+    auto found = in ? child(*in, name) : Result<Found>(in.error());
+    if (!found || found->kind() != Kind::File) return std::nullopt;
+    if (found->node && (**found).content.where != Content::Where::Base) return std::nullopt;
+    pristine.ref = found->node ? (**found).content.base : found->ref;
+  }
+  auto file = base_.openFile(pristine.ref);
+  auto before = file ? statOf(file->get()) : Result<BaseStat>(file.error());
+  if (!before || before->size > kKeepPristine) return std::nullopt;
+  pristine.content.where = Content::Where::Object;
+  pristine.content.object = branch_->log->newObject();
+  // Without its place in a tree the object goes with this lease.
+  pristine.content.lease = objects_.lease(pristine.content.object);
+  auto copied = objects_.createFrom(pristine.content.object, file->get(), before->size);
+  auto after = statOf(file->get());
+  if (!copied || !after || !sameState(*before, *after)) return std::nullopt;
+  pristine.stat = *before;
+  return pristine;
+}
+
 Result<> View::truncate(NodeId id, OpenFile* file, std::uint64_t size) {
   if (size > static_cast<std::uint64_t>(INT64_MAX)) return sys(EFBIG);
   return withOwnData(id, file, size, [&](int fd) -> Result<> {

@@ -322,11 +322,21 @@ TEST_CASE("the point keeps what small base files were before the first change") 
   World world;
   put(world.base / "small", "as it was");
   put(world.base / "gone", "gone soon");
+  put(world.base / "saved", "before the save");
+  put(world.base / "chmodded", "before the save");
   Seen& seen = world.start();
   auto point = View::ofPoint(seen.branch, *world.baseFolder, *world.objects);
   Time before = seen.stat("small").mtime;
   CHECK(seen.overwrite("small", "ours") == 0);
   CHECK(seen.unlink("gone") == 0);
+  CHECK(seen.chmod("chmodded", 0600) == 0);
+  for (const char* name : {"saved", "chmodded"}) {  // as editors do it
+    CHECK(seen.echo("tmp", "after the save") == 0);
+    CHECK(seen.rename("tmp", name) == 0);
+    put(world.base / name, "the person's new text");
+    CHECK(*point->readFile(name, 1000) == "before the save");
+    CHECK(seen.cat(name) == "after the save");
+  }
   put(world.base / "small", "the person's new text");
   CHECK(*point->readFile("small", 1000) == "as it was");
   CHECK(point->resolve("small")->attr.mtime == before);

@@ -98,6 +98,15 @@ Result<> View::readdir(Handle handle, std::uint64_t cookie, bool plus, const std
     }
     open->read = true;
   }
+  UniqueFd under;
+  if (plus && cookie < open->names.size()) {
+    std::shared_lock lock(branch_->lock);
+    auto folder = findFolder(open->id);
+    std::optional<BaseRef> ref = folder ? underOf(*folder) : std::nullopt;
+    if (ref) {
+      if (auto fd = base_.openPath(*ref)) under = std::move(*fd);
+    }
+  }
   for (std::size_t i = static_cast<std::size_t>(cookie); i < open->names.size(); i++) {
     const OpenFolder::Name& name = open->names[i];
     DirItem item;
@@ -107,7 +116,7 @@ Result<> View::readdir(Handle handle, std::uint64_t cookie, bool plus, const std
     item.cookie = i + 1;
     if (plus && i >= 2) {
       // The lock is taken for each, so that nobody waits for a whole listing.
-      auto looked = lookup(open->id, name.name);
+      auto looked = lookupIn(open->id, name.name, under.get());
       if (!looked && looked.error().errnum == ENOENT) continue;  // gone since
       if (looked) {
         item.id = looked->attr.id;

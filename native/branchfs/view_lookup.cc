@@ -152,7 +152,7 @@ std::optional<BaseRef> View::underOf(const Found& folder) const {
   return std::nullopt;
 }
 
-Result<View::Found> View::child(const Found& folder, std::string_view name) {
+Result<View::Found> View::child(const Found& folder, std::string_view name, int folderFd) {
   if (folder.kind() != Kind::Directory) return sys(ENOTDIR);
   if (folder.node) {
     if (const NodeId* id = (*folder).entries.find(name)) {
@@ -169,7 +169,7 @@ Result<View::Found> View::child(const Found& folder, std::string_view name) {
   if (name.size() > 255) return sys(ENAMETOOLONG);
   if (base_.hidden(under, name)) return sys(ENOENT);
   BaseRef ref = below(under, name);
-  auto stat = base_.stat(ref);
+  auto stat = folderFd >= 0 ? base_.statIn(folderFd, under, name) : base_.stat(ref);
   if (!stat) {
     if (stat.error().errnum != ENOTDIR && stat.error().errnum != ELOOP) return stat.error();
     // What the branch has as a folder is none in the base any more; a virtual node may never have been one.
@@ -437,6 +437,14 @@ Result<Looked> View::lookup(NodeId parent, std::string_view name) {
     return Looked{attr, Keep::Second};
   }
   BOUGH_ASSIGN(Found found, child(folder, name));
+  BOUGH_ASSIGN(Attr attr, attrOf(found));
+  return look(found, attr, parent, name);
+}
+
+Result<Looked> View::lookupIn(NodeId parent, std::string_view name, int folderFd) {
+  std::shared_lock lock(branch_->lock);
+  BOUGH_ASSIGN(Found folder, findFolder(parent));
+  BOUGH_ASSIGN(Found found, child(folder, name, folderFd));
   BOUGH_ASSIGN(Attr attr, attrOf(found));
   return look(found, attr, parent, name);
 }

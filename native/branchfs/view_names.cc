@@ -138,10 +138,10 @@ Result<Looked> View::link(NodeId id, NodeId newParent, std::string_view newName)
   return look(found, attr, newParent, newName);
 }
 
-/// Takes a name out of a folder; a whiteout only where the base's name would show through.
-void View::unname(Draft& draft, const Found& folder, std::string_view name) {
+/// Takes the name of `was` out of a folder; a whiteout only where the base's name would show through.
+void View::unname(Draft& draft, const Found& folder, std::string_view name, const Found& was) {
   std::optional<BaseRef> under = underOf(folder);
-  draft.unname(folder.id, name, under && namesBelow(*under, name));
+  draft.unname(folder.id, name, !was.node || (under && namesBelow(*under, name)));
 }
 
 /// One name less for `target`. The last one gone, it leaves the tree.
@@ -202,7 +202,7 @@ Result<> View::unlink(NodeId parent, std::string_view name) {
   Draft draft(*this);
   BOUGH_TRY(draft.settle(parent));
   BOUGH_TRY(dropName(draft, target, Place(parent, name), orphans));
-  unname(draft, folder, name);
+  unname(draft, folder, name, target);
   draft.touch(parent);
   BOUGH_TRY(draft.commit());
   keepOrphans(orphans);
@@ -223,7 +223,7 @@ Result<> View::rmdir(NodeId parent, std::string_view name) {
   Draft draft(*this);
   BOUGH_TRY(draft.settle(parent));
   BOUGH_TRY(dropName(draft, target, Place(parent, name), orphans));
-  unname(draft, folder, name);
+  unname(draft, folder, name, target);
   countSubfolder(draft.touch(parent), -1);
   BOUGH_TRY(draft.commit());
   keepOrphans(orphans);
@@ -237,6 +237,9 @@ Result<> View::rename(NodeId parent, std::string_view name, NodeId newParent, st
   for (std::string_view one : {name, newName}) {
     if (one == "." || one == "..") return sys(EBUSY);
   }
+  // An atomic save replaces a base file: its text is kept for three-way merges, as the first write in place keeps it.
+  std::optional<Pristine> pristine;
+  if (flags == 0) pristine = pristineOf(newParent, newName);
   std::vector<std::pair<NodeId, NodePtr>> orphans;
   std::unique_lock lock(branch_->lock);
   BOUGH_TRY(mayChange());
@@ -282,9 +285,13 @@ Result<> View::rename(NodeId parent, std::string_view name, NodeId newParent, st
   } else {
     if (target) {
       BOUGH_TRY(dropName(draft, *target, Place(newParent, newName), orphans));
+      const bool same = pristine && (target->node ? (**target).content.where == Content::Where::Base &&
+                                                        (**target).content.base == pristine->ref
+                                                  : target->stat.identity() == pristine->stat.identity());
+      if (same) draft.keepPristine(target->id, pristine->content, pristine->stat);
       if (targetIsFolder) countSubfolder(draft.edit(newParent), -1);
     }
-    unname(draft, from, name);
+    unname(draft, from, name, source);
     if (sourceIsFolder && parent != newParent) {
       countSubfolder(draft.edit(parent), -1);
       countSubfolder(draft.edit(newParent), +1);

@@ -110,12 +110,12 @@ export async function buildNative(preset, targets) {
   await configureNative(preset);
   const jobs = ['-j', String(availableParallelism())];
   const only = targets === undefined ? [] : ['--target', ...targets];
-  const built = await run('cmake', ['--build', '--preset', preset, ...jobs, ...only], { timeoutMs: 40 * 60_000 });
+  const built = await run('cmake', ['--build', '--preset', preset, ...jobs, ...only], { timeoutMs: 90 * 60_000 });
   if (built.status !== 0) {
     throw new SetupError(
       'BOUGH_BUILD_NATIVE',
       `The native programs did not compile (preset ${preset})`,
-      built.timedOut ? 'it took more than 40 minutes' : lastLines(built.output, 40),
+      built.timedOut ? 'it took more than 90 minutes' : lastLines(built.output, 40),
       `see it whole with: cmake --build --preset ${preset}`,
     );
   }

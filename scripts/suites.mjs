@@ -55,7 +55,7 @@ export const suites = [
     needs: 'scripts/lint.mjs',
     command: ['node', 'scripts/lint.mjs'],
     counts: 'last-line',
-    minutes: 15,
+    minutes: 30,
   },
   {
     name: 'unit',
@@ -63,7 +63,7 @@ export const suites = [
     needs: 'vitest.config.ts',
     command: ['node', join('node_modules', 'vitest', 'vitest.mjs'), 'run', '--reporter=default', '--reporter=json'],
     counts: 'vitest',
-    minutes: 15,
+    minutes: 30,
   },
   {
     name: 'native',
@@ -71,7 +71,7 @@ export const suites = [
     needs: 'native/branchfs/CMakeLists.txt',
     command: ['node', 'scripts/ctest.mjs', 'release'],
     counts: 'last-line',
-    minutes: 40,
+    minutes: 90,
   },
   {
     name: 'native-asan',
@@ -79,7 +79,7 @@ export const suites = [
     needs: 'native/branchfs/CMakeLists.txt',
     command: ['node', 'scripts/ctest.mjs', 'asan'],
     counts: 'last-line',
-    minutes: 50,
+    minutes: 90,
     skip: withoutClang,
   },
   {
@@ -88,7 +88,7 @@ export const suites = [
     needs: 'native/branchfs/CMakeLists.txt',
     command: ['node', 'scripts/fuzz.mjs'],
     counts: 'last-line',
-    minutes: 40,
+    minutes: 60,
     skip: withoutClang,
   },
   {
@@ -97,7 +97,7 @@ export const suites = [
     needs: 'test/helper/main.ts',
     command: main('helper'),
     counts: 'last-line',
-    minutes: 20,
+    minutes: 40,
     skip: withoutFuse,
   },
   {
@@ -106,7 +106,7 @@ export const suites = [
     needs: 'test/conformance/main.ts',
     command: main('conformance'),
     counts: 'last-line',
-    minutes: 30,
+    minutes: 40,
     skip: withoutFuse,
   },
   {
@@ -115,7 +115,7 @@ export const suites = [
     needs: 'test/model/main.ts',
     command: main('model'),
     counts: 'last-line',
-    minutes: 20,
+    minutes: 40,
     skip: withoutFuse,
   },
   {
@@ -124,7 +124,7 @@ export const suites = [
     needs: 'test/crash/main.ts',
     command: main('crash'),
     counts: 'last-line',
-    minutes: 20,
+    minutes: 40,
     skip: withoutFuse,
   },
   {
@@ -133,7 +133,7 @@ export const suites = [
     needs: 'test/agents/main.ts',
     command: main('agents'),
     counts: 'last-line',
-    minutes: 10,
+    minutes: 20,
   },
   {
     name: 'demo',
@@ -141,7 +141,7 @@ export const suites = [
     needs: 'test/demo/suite.ts',
     command: [tsx, 'test/demo/suite.ts'],
     counts: 'last-line',
-    minutes: 15,
+    minutes: 20,
     skip: withoutFuse,
   },
   {
@@ -150,7 +150,7 @@ export const suites = [
     needs: 'test/cli/main.ts',
     command: main('cli'),
     counts: 'last-line',
-    minutes: 15,
+    minutes: 30,
     skip: withoutFuse,
   },
   {
@@ -170,7 +170,7 @@ export const suites = [
     command: main('e2e'),
     counts: 'last-line',
     vscodeWeb: true,
-    minutes: 40,
+    minutes: 60,
     skip: () => withoutFuse() ?? withoutChromium(),
   },
   {

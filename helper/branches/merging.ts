@@ -1,7 +1,7 @@
 // Does what boughfs leaves to its callers: text files that both the branch and its parent changed are merged by lines, then the
 // commit or rebase is tried again. Used by committing.ts.
 import type { Conflict, FileStat, Side, WirePath } from '../protocol/boughfs.js';
-import { BoughError } from '../protocol/failure.js';
+import { BoughError, errorCode } from '../protocol/failure.js';
 import type { StoreLink } from '../files/store-link.js';
 import { asText, MERGE_LIMIT_BYTES, mergeText, mergeValue } from './text-merge.js';
 import { pathKey } from './wire-path.js';
@@ -70,9 +70,7 @@ async function mergeOne(link: StoreLink, branch: string, conflict: Conflict): Pr
   // Its identity before its content: a save in between shows when it is compared in `resolve`.
   const stat = await link.request('branch.stat', at('parent'));
   const [base, ours, theirs] = await Promise.all(
-    (['point', 'branch', 'parent'] as const).map(async (side) =>
-      asText(await readWhole(link, branch, side, conflict.path)),
-    ),
+    (['point', 'branch', 'parent'] as const).map((side) => readText(link, branch, side, conflict.path)),
   );
   if (base === undefined || ours === undefined || theirs === undefined) return null;
   if (base === null || ours === null || theirs === null) return null;
@@ -84,6 +82,16 @@ async function mergeOne(link: StoreLink, branch: string, conflict: Conflict): Pr
   return content === null || mode === undefined
     ? null
     : { path: conflict.path, content, mode, theirs: { text: theirs, stat } };
+}
+
+/** Null where it is no text, or not kept: the text of the point is known only of files that were small enough. */
+async function readText(link: StoreLink, branch: string, side: Side, path: WirePath): Promise<string | null> {
+  try {
+    return asText(await readWhole(link, branch, side, path));
+  } catch (error) {
+    if (['E_NO_PATH', 'E_IO', 'E_TOO_BIG'].includes(errorCode(error))) return null;
+    throw error;
+  }
 }
 
 /**

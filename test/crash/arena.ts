@@ -101,7 +101,7 @@ export class Arena {
   }
 
   /** Everything that can be seen. Live branches that are not mounted are, for it. */
-  async look(): Promise<Sight> {
+  async look(folderTimes = true): Promise<Sight> {
     const { branches } = await this.client.request('branch.list', {});
     const seen: Record<string, { state: string; tree: Tree | null }> = {};
     for (const branch of branches) {
@@ -113,11 +113,11 @@ export class Arena {
           mkdirSync(at, { recursive: true });
           await this.client.request('branch.mount', { branch: branch.id, at });
         }
-        tree = await this.worker.dump(at);
+        tree = await this.worker.dump(at, folderTimes);
       }
       seen[branch.name] = { state: branch.state, tree };
     }
-    return { base: await this.worker.dump(this.base), branches: seen };
+    return { base: await this.worker.dump(this.base, folderTimes), branches: seen };
   }
 
   /** What must hold at any time. */

@@ -4,6 +4,7 @@
 //   tsx test/model/main.ts [seconds] [seed …]     default: 30 seconds with the fixed seeds
 //   tsx test/model/main.ts 600 random             seeds drawn anew, each printed
 //   tsx test/model/main.ts --replay FILE          the steps of a failure again
+//   … shrink                                      looks for the fewest steps that fail
 import { randomInt } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -79,6 +80,14 @@ function words(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
+/** One line, with long repetitions cut. */
+function shownStep(step: Step): string {
+  return JSON.stringify(step)
+    .replaceAll('n'.repeat(255), 'NNN')
+    .replace(/(.{1,6}?)\1{10,}/g, '$1$1…')
+    .slice(0, 300);
+}
+
 async function report(name: string, failure: Failure, small: boolean): Promise<string> {
   let last = failure;
   if (small) {
@@ -91,18 +100,20 @@ async function report(name: string, failure: Failure, small: boolean): Promise<s
   }
   const file = join(tmpdir(), `model-${name.replace(/\W+/g, '-')}.json`);
   writeFileSync(file, JSON.stringify(last.steps));
-  const shown = last.steps.slice(-40).map((step) => JSON.stringify(step).slice(0, 300));
+  const shown = last.steps.slice(-40).map(shownStep);
   return `${words(last.error)}\nafter ${String(last.steps.length)} steps (all in ${file}), the last ones:\n${shown.join('\n')}`;
 }
 
 async function main(): Promise<void> {
-  const [first, ...rest] = process.argv.slice(2);
+  const args = process.argv.slice(2);
+  const smaller = args.includes('shrink');
+  const [first, ...rest] = args.filter((arg) => arg !== 'shrink');
   const checks = new Checks();
   if (first === '--replay') {
     const steps = JSON.parse(readFileSync(rest[0] ?? '', 'utf8')) as readonly Step[];
     const failure = await replay(steps);
     if (failure === null) checks.pass();
-    else checks.fail('replay', await report('replay', failure, rest[1] === 'shrink'));
+    else checks.fail('replay', await report('replay', failure, smaller));
   } else {
     const seconds = Number(first ?? 30);
     const drawn = rest[0] === 'random';
@@ -117,7 +128,7 @@ async function main(): Promise<void> {
         checks.pass();
         console.log(`seed ${String(seed)}: ${String(STEPS)} steps in ${String(Date.now() - began)} ms`);
       } else {
-        checks.fail(`seed ${String(seed)}`, await report(`seed ${String(seed)}`, failure, byHand));
+        checks.fail(`seed ${String(seed)}`, await report(`seed ${String(seed)}`, failure, smaller));
         if (!byHand) break;
       }
     }

@@ -24,7 +24,7 @@ export function apart(point: Tree, mine: Tree, theirs: Tree): boolean {
   );
 }
 
-/** Theirs with mine on top, path by path. */
+/** Theirs with mine on top, path by path; right where the two are apart. */
 export function merged(point: Tree, mine: Tree, theirs: Tree): Tree {
   const [from, ours, onto] = [stripped(point), stripped(mine), stripped(theirs)];
   const result: Record<string, string> = { ...onto };
@@ -36,14 +36,15 @@ export function merged(point: Tree, mine: Tree, theirs: Tree): Tree {
   return result;
 }
 
-/** Times alone are no change: where only they differ from the point, they are not compared. */
-export function withoutTimesOfUnchanged(point: Tree, is: Tree, wanted: Tree): readonly [Tree, Tree] {
-  const [a, b]: [Record<string, string>, Record<string, string>] = [{ ...is }, { ...wanted }];
-  for (const path of Object.keys(wanted)) {
-    const [old, now, text] = [point[path], is[path], wanted[path]];
-    if (text === undefined || now === undefined || essence(old) !== essence(text)) continue;
-    a[path] = essence(now) ?? '';
-    b[path] = essence(text) ?? '';
-  }
-  return [a, b];
+/**
+ * A tree as a commit into the base carries it: a file's time comes with its data, and data that is the same as before is not
+ * written again, however often it was. Symlinks with several names become files of their own.
+ */
+export function carried(tree: Tree): Tree {
+  return Object.fromEntries(
+    Object.entries(tree).map(([path, text]) => {
+      const shared = / same file as .*$/s.exec(text)?.[0] ?? '';
+      return [path, (essence(text) ?? '') + (text.startsWith('0o12') ? '' : shared)];
+    }),
+  );
 }

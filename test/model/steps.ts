@@ -84,11 +84,11 @@ export class Generator {
         kind: 'setxattr',
         path,
         name: this.pick(XATTRS),
-        data: this.data(),
+        data: this.pick(['', 'x', '\0binary\xff', 'value']),
         flags: this.pick([0, 0, 1, 2]),
       };
     if (draw < 82) return { kind: 'removexattr', path, name: this.pick(XATTRS) };
-    if (draw < 83) return { kind: 'mknod', path: this.fresh(paths), mode: this.pick([0o10644, 0o20600]), rdev: 0x103 };
+    if (draw < 83) return { kind: 'mknod', path: this.fresh(paths), mode: this.pick([0o10644, 0o140600]), rdev: 0 };
     if (draw < 86) return { kind: 'fallocate', path, mode: this.pick([0, 1, 3, 17]), offset, length: 4096 };
     if (draw < 88) return { kind: 'map', path, offset: this.pick([0, 3, 4090]), data: 'mapped' };
     if (draw < 89) return { kind: 'tmpfile', path: this.fresh(paths), data: this.data() };

@@ -84,6 +84,11 @@ export class Worker {
   }
 }
 
+/** Both ends of a long text. */
+function short(text: string): string {
+  return text.length <= 300 ? text : `${text.slice(0, 120)} … ${text.slice(-160)}`;
+}
+
 /** What differs, as lines; empty if nothing does. */
 export function differences(is: Tree, wanted: Tree): readonly string[] {
   const lines: string[] = [];
@@ -91,9 +96,9 @@ export function differences(is: Tree, wanted: Tree): readonly string[] {
     const [a, b] = [is[path], wanted[path]];
     if (a === b) continue;
     const shown = JSON.stringify(path);
-    if (a === undefined) lines.push(`${shown} is missing, wanted ${String(b).slice(0, 200)}`);
-    else if (b === undefined) lines.push(`${shown} is too much: ${a.slice(0, 200)}`);
-    else lines.push(`${shown}\n    is     ${a.slice(0, 300)}\n    wanted ${b.slice(0, 300)}`);
+    if (a === undefined) lines.push(`${shown} is missing, wanted ${short(String(b))}`);
+    else if (b === undefined) lines.push(`${shown} is too much: ${short(a)}`);
+    else lines.push(`${shown}\n    is     ${short(a)}\n    wanted ${short(b)}`);
   }
   return lines;
 }

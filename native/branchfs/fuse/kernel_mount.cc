@@ -50,8 +50,9 @@ bool usersMayAllowOthers() {
   return false;
 }
 
-// Runs fusermount3 and gives its exit status, or -1 if it could not be run. `comm` is inherited as that number.
-int runFusermount(const std::vector<std::string>& arguments, int comm) {
+// Runs fusermount3 and gives its exit status, or -1 if it could not be run. `comm` is inherited under the number that
+// it is told of. What it says goes to `said` instead of our stderr.
+int runFusermount(const std::vector<std::string>& arguments, int comm, std::string& said) {
   std::vector<char*> argv;
   for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -59,8 +60,12 @@ int runFusermount(const std::vector<std::string>& arguments, int comm) {
   std::vector<std::string> environment;
   for (char** each = environ; *each != nullptr; ++each)
     if (std::string(*each).rfind("_FUSE_COMMFD=", 0) != 0) environment.emplace_back(*each);
+  int words[2];
+  if (::pipe2(words, O_CLOEXEC) != 0) return -1;
+  UniqueFd reader(words[0]), writer(words[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, writer.get(), STDERR_FILENO);
   if (comm >= 0) {
     // dup2 onto another number clears close-on-exec.
     constexpr int kInherited = 3;
@@ -78,7 +83,13 @@ int runFusermount(const std::vector<std::string>& arguments, int comm) {
   pid_t pid = -1;
   const int spawned = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
+  writer.reset();
   if (spawned != 0) return -1;
+  char buffer[512];
+  ssize_t got = 0;
+  while ((got = ::read(reader.get(), buffer, sizeof(buffer))) > 0 || (got < 0 && errno == EINTR))
+    if (got > 0 && said.size() < 4096) said.append(buffer, static_cast<std::size_t>(got));
+  while (!said.empty() && said.back() == '\n') said.pop_back();
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -110,15 +121,17 @@ Result<UniqueFd> mountWithHelper(const std::string& point, const std::string& so
   UniqueFd ours(pair[0]), theirs(pair[1]);
   std::string options = "fsname=" + optionValue(source) + ",subtype=bough,default_permissions";
   if (allowOther && usersMayAllowOthers()) options += ",allow_other";
-  const int status = runFusermount({"fusermount3", "-o", options, "--", point}, theirs.get());
+  std::string said;
+  const int status = runFusermount({"fusermount3", "-o", options, "--", point}, theirs.get(), said);
   theirs.reset();
   if (status < 0)
     return Error{ENOENT, "E_MOUNT", "fusermount3 could not be run. Install the package fuse3, then try again."};
   UniqueFd device = receiveDescriptor(ours.get());
   if (status != 0 || !device)
     return Error{EPERM, "E_MOUNT",
-                 "fusermount3 refused to mount at " + point +
-                     ". You must own that folder and may need access to /dev/fuse; `bough doctor` checks both."};
+                 "fusermount3 refused to mount at " + point + (said.empty() ? "" : " (" + said + ")") +
+                     ". You must own that folder, have an entry in /etc/passwd and may need access to /dev/fuse; "
+                     "`bough doctor` checks what it can."};
   return device;
 }
 
@@ -141,7 +154,8 @@ Result<UniqueFd> mountDirectly(const std::string& point, const std::string& sour
 void detach(const std::string& point) {
   // MNT_FORCE ends the connection at once, so that nobody waits for a server that is gone.
   if (::umount2(point.c_str(), MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW) == 0) return;
-  if (errno == EPERM) (void)runFusermount({"fusermount3", "-u", "-z", "-q", "--", point}, -1);
+  std::string said;
+  if (errno == EPERM) (void)runFusermount({"fusermount3", "-u", "-z", "-q", "--", point}, -1, said);
 }
 
 }  // namespace

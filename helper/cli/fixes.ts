@@ -5,8 +5,7 @@ const fixes: Readonly<Record<string, string>> = {
   E_BAD_REQUEST: 'See how it is used with: bough help',
   E_BOUGHFS_GONE: 'Repeat it: the file server is started again by itself.',
   E_CANCELLED: 'Repeat it when you want it done.',
-  E_CONFLICT:
-    'Look at both sides with: bough show BRANCH PATH --side parent; settle it in the branch, then: bough rebase',
+  E_CONFLICT: 'Choose a side of each path with: bough resolve BRANCH PATH --take ours (or theirs)',
   E_HAS_CHILDREN: 'Drop the branches below it, too, with: bough abort --recursive',
   E_IO: 'Look at the disk, and at the last lines of the log beside the store; then repeat it.',
   E_MOUNT: 'See what is missing with: bough doctor',

@@ -14,6 +14,7 @@ import { commitCommand, undoCommand } from './commands/commit.js';
 import { diffCommand } from './commands/diff.js';
 import { execCommand } from './commands/exec.js';
 import { listCommand } from './commands/list.js';
+import { resolveCommand } from './commands/resolve.js';
 import { showCommand } from './commands/show.js';
 import { startCommand } from './commands/start.js';
 import { agentsCommand, doctorCommand, gcCommand, shutdownCommand } from './commands/upkeep.js';
@@ -29,6 +30,7 @@ const commands = [
   checksCommand(),
   commitCommand(),
   undoCommand(),
+  resolveCommand(),
   rebaseCommand(),
   abortCommand(),
   checkpointCommand(),

@@ -41,7 +41,22 @@ export async function commitTests(suite: Suite, bough: Command): Promise<void> {
     );
     assert.equal(readFileSync(file, 'utf8'), mine);
     assert.ok(!existsSync(join(folder, 'later.txt')), 'all or nothing');
-    writeFileSync(file, original);
+  });
+
+  await suite.test('resolve lists conflicts and settles them by a side or a content', async () => {
+    assert.match(
+      await bough.text('resolve', 'session'),
+      /^1 conflict of session .*\n {2}src\/schedule\.js {2}both-changed$/m,
+    );
+    await bough.failure('E_USAGE', 'resolve', 'session', 'src/schedule.js');
+    await bough.text('resolve', 'session', 'src/schedule.js', '--take', 'theirs');
+    assert.match(await bough.text('show', 'session', 'src/schedule.js'), /a\.start \+ 0 </);
+    const merged = join(folder, '..', 'merged.js');
+    const content = readFileSync(join(folder, 'src', 'schedule.js'), 'utf8').replaceAll(' + 0', '');
+    writeFileSync(merged, content);
+    const { conflicts } = await bough.json('resolve', 'session', 'src/schedule.js', '--with', merged);
+    assert.deepEqual(conflicts, []);
+    assert.equal(await bough.text('show', 'session', 'src/schedule.js'), content);
   });
 
   await suite.test('other lines of the same file are merged', async () => {

@@ -9,7 +9,21 @@ import { lastLine, type Command } from './command.js';
 import type { Suite } from './suite.js';
 
 const commands = [
-  ...['start', 'branch', 'ls', 'diff', 'show', 'exec', 'attach', 'checks', 'commit', 'undo', 'rebase', 'abort'],
+  ...[
+    'start',
+    'branch',
+    'ls',
+    'diff',
+    'show',
+    'exec',
+    'attach',
+    'checks',
+    'commit',
+    'undo',
+    'resolve',
+    'rebase',
+    'abort',
+  ],
   ...['checkpoint', 'restore', 'stop', 'rename', 'mount', 'agents', 'gc', 'doctor', 'shutdown'],
 ];
 

@@ -1,6 +1,5 @@
 // bough show: a file, a folder or a link as a branch, its branch point or its parent has it.
-import type { Command } from 'commander';
-import { Option } from 'commander';
+import { Option, type Command } from 'commander';
 
 import type { Side } from '../../protocol/boughfs.js';
 import { declare, withSession, type CommonOptions } from '../command.js';

@@ -1,4 +1,4 @@
-// Bytes out and in: varints, strings, fixed-width integers. Used by the store's records and snapshot (docs/store-format.md).
+// Bytes out and in: varints, strings, fixed-width integers, for a store's records and snapshot (docs/store-format.md).
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,8 @@ struct [[nodiscard]] Done {};
 template <typename T = Done>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}        // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}    // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   explicit operator bool() const { return state_.index() == 0; }
   bool ok() const { return state_.index() == 0; }
@@ -61,8 +61,7 @@ class [[nodiscard]] Result {
 #define BOUGH_CONCAT_(a, b) a##b
 #define BOUGH_CONCAT(a, b) BOUGH_CONCAT_(a, b)
 /// `BOUGH_ASSIGN(auto fd, open(…))`: declares or assigns the value, or leaves the function with the error.
-#define BOUGH_ASSIGN(target, expr)                        \
-  auto BOUGH_CONCAT(boughResult_, __LINE__) = (expr);     \
-  if (!BOUGH_CONCAT(boughResult_, __LINE__))              \
-    return BOUGH_CONCAT(boughResult_, __LINE__).error();  \
+#define BOUGH_ASSIGN(target, expr)                                                                \
+  auto BOUGH_CONCAT(boughResult_, __LINE__) = (expr);                                             \
+  if (!BOUGH_CONCAT(boughResult_, __LINE__)) return BOUGH_CONCAT(boughResult_, __LINE__).error(); \
   target = std::move(*BOUGH_CONCAT(boughResult_, __LINE__))

@@ -166,8 +166,8 @@ async function commitIntoBase(bench: Bench): Promise<void> {
 
 export async function branchRows(bench: Bench): Promise<void> {
   await overBase(bench, 10);
-  await overBase(bench, bench.quick ? 10_000 : 100_000);
-  await overDelta(bench, bench.quick ? 2000 : 100_000);
+  await overBase(bench, bench.quick ? 3000 : 100_000);
+  await overDelta(bench, bench.quick ? 1000 : 100_000);
   await deep(bench, 100);
   await commits(bench);
   await commitIntoBase(bench);

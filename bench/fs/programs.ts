@@ -58,14 +58,14 @@ async function tarballs(folder: string, packages: number): Promise<Record<string
 }
 
 function programs(bench: Bench): Program[] {
-  const packages = bench.quick ? 40 : 300;
+  const packages = bench.quick ? 20 : 300;
   const cache = bench.scratch.folder('npm-cache');
   const npm = { npm_config_cache: cache };
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   return [
     {
       id: 'git-status-10000',
-      rounds: bench.quick ? 3 : 7,
+      rounds: bench.quick ? 2 : 7,
       async build(base) {
         manyFiles(base, 10_000);
         await ok('git', ['init', '-q'], base);
@@ -93,7 +93,7 @@ function programs(bench: Bench): Program[] {
       rounds: bench.quick ? 1 : 5,
       build(base) {
         const imports: string[] = [];
-        for (let i = 0; i < 300; i++) {
+        for (let i = 0; i < (bench.quick ? 40 : 300); i++) {
           writeTree(base, { [`src/part${String(i)}.ts`]: `export const n${String(i)}: number = ${String(i)};\n` });
           imports.push(`export { n${String(i)} } from './part${String(i)}.js';`);
         }

@@ -92,6 +92,9 @@ function linkCommand() {
   symlinkSync(join('..', '..', command), link);
 }
 
+/** What runs beside the bundles; everything else that CMake builds are tests. */
+export const programs = ['boughfs', 'bough_addon'];
+
 /** @param {string} preset a configure preset of CMakePresets.json that has a build preset of the same name */
 export async function configureNative(preset) {
   const configured = await run('cmake', ['--preset', preset], { timeoutMs: 5 * 60_000 });
@@ -127,6 +130,6 @@ if (process.argv[1] === new URL(import.meta.url).pathname) {
     const all = !values.bundles && !values.native;
     const steps = new Steps('Build');
     if (all || values.bundles) await steps.run('JavaScript bundles', buildBundles);
-    if (all || values.native) await steps.run('Native programs', () => buildNative('release'));
+    if (all || values.native) await steps.run('Native programs', () => buildNative('release', programs));
   });
 }

@@ -6,7 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import { buildBundles, buildNative } from './build.mjs';
+import { buildBundles, buildNative, programs } from './build.mjs';
 import { findProgram, missingPackages, systemPackages } from './packages.mjs';
 import { lastLines, root, run } from './processes.mjs';
 import { runMain, SetupError, Steps } from './report.mjs';
@@ -38,7 +38,7 @@ export async function setUp(options) {
   const missing = await steps.run('System packages', (note) => ensureSystemPackages(options, note));
   await steps.run('Node packages', ensureNodeModules);
   await steps.run('JavaScript bundles', buildBundles);
-  await steps.run('Native programs', () => buildNative('release'));
+  await steps.run('Native programs', () => buildNative('release', programs));
   return { missing };
 }
 

@@ -22,7 +22,7 @@ function ownAgents(context: BoughContext, folder: string): readonly StartableAge
       return [];
     }
     // A task goes along in any case: in the place of {hint}, or as $BOUGH_HINT.
-    return [{ id, title: id, takesHint: true, command: words }];
+    return [{ id, title: id, takesHint: true, asksModel: true, command: words }];
   });
 }
 

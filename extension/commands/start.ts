@@ -2,9 +2,24 @@
 import * as vscode from 'vscode';
 import type { BoughContext } from '../context.js';
 import { showTerminal } from '../terminal/terminals.js';
-import { pickAgent, startableAgents } from './agents.js';
+import { pickAgent, startableAgents, type StartableAgent } from './agents.js';
 import { pickBranch, pickFolder } from './pick.js';
 import { assertTrusted, registerCommand, withProgress } from './run.js';
+
+/** No network unless the person says so: by the setting, or when they start an agent that is of no use without one. */
+async function mayUseNetwork(agent: StartableAgent, folder: string): Promise<boolean> {
+  const setting = vscode.workspace.getConfiguration('bough', vscode.Uri.file(folder));
+  if (setting.get<boolean>('agent.network', false)) return true;
+  if (!agent.asksModel) return false;
+  const yes = { label: 'With the network', detail: 'It reaches its model, and whatever else this machine reaches.' };
+  const no = { label: 'Without a network', detail: 'It can work on the files and nothing else.' };
+  const pick = await vscode.window.showQuickPick([yes, no], {
+    title: `Start ${agent.title}`,
+    placeHolder: `${agent.title} asks a model. May it use the network in this session?`,
+  });
+  if (!pick) throw new vscode.CancellationError();
+  return pick === yes;
+}
 
 export function registerStart(context: BoughContext): void {
   registerCommand('bough.start', 'Start Agent', context, async () => {
@@ -20,7 +35,7 @@ export function registerStart(context: BoughContext): void {
         })
       : '';
     if (hint === undefined) throw new vscode.CancellationError();
-    const network = vscode.workspace.getConfiguration('bough').get<boolean>('agent.network', true);
+    const network = await mayUseNetwork(agent, folder);
     const branch = await withProgress(`Starting ${agent.title}`, (watched) =>
       context.helper.request(
         'bough/start',

@@ -25,6 +25,8 @@ export interface AgentDefinition {
   readonly title: string;
   /** Works by itself on a hint and then exits. */
   readonly takesHint: boolean;
+  /** Works with a model somewhere else: of no use without a network. */
+  readonly asksModel: boolean;
   /** Program as looked up on PATH. */
   readonly program: string;
   /** What a person does to get the program. */
@@ -75,6 +77,7 @@ const shell: AgentDefinition = {
   id: 'shell',
   title: 'Shell',
   takesHint: false,
+  asksModel: false,
   program: 'bash',
   install: 'apt-get install bash',
   allow: [],
@@ -88,6 +91,7 @@ const repair: AgentDefinition = {
   id: 'repair',
   title: 'Repair (example: searches for a change that makes the tests pass)',
   takesHint: true,
+  asksModel: false,
   program: 'node',
   install: 'install Node.js 20 or newer: https://nodejs.org',
   allow: ['REPAIR_*'],
@@ -101,6 +105,7 @@ const claude: AgentDefinition = {
   id: 'claude',
   title: 'Claude Code',
   takesHint: true,
+  asksModel: true,
   program: 'claude',
   install: 'npm install -g @anthropic-ai/claude-code (proprietary; see its own licence)',
   allow: ['ANTHROPIC_*', 'CLAUDE_CODE_*', 'DISABLE_TELEMETRY', 'DISABLE_AUTOUPDATER', 'MAX_THINKING_TOKENS'],
@@ -119,6 +124,7 @@ const codex: AgentDefinition = {
   id: 'codex',
   title: 'Codex CLI',
   takesHint: true,
+  asksModel: true,
   program: 'codex',
   install: 'npm install -g @openai/codex',
   allow: ['OPENAI_*', 'CODEX_API_KEY'],
@@ -136,6 +142,7 @@ const gemini: AgentDefinition = {
   id: 'gemini',
   title: 'Gemini CLI',
   takesHint: true,
+  asksModel: true,
   program: 'gemini',
   install: 'npm install -g @google/gemini-cli',
   allow: ['GEMINI_*', 'GOOGLE_*'],
@@ -155,6 +162,7 @@ const opencode: AgentDefinition = {
   id: 'opencode',
   title: 'OpenCode',
   takesHint: true,
+  asksModel: true,
   program: 'opencode',
   install: 'npm install -g opencode-ai',
   allow: ['OPENCODE_*', 'OPENAI_*', 'ANTHROPIC_*', 'GEMINI_*', 'GOOGLE_*', 'OPENROUTER_API_KEY'],
@@ -173,6 +181,7 @@ const aider: AgentDefinition = {
   id: 'aider',
   title: 'aider',
   takesHint: true,
+  asksModel: true,
   program: 'aider',
   install: 'python3 -m pip install aider-install && aider-install',
   allow: ['AIDER_*', 'OPENAI_*', 'ANTHROPIC_*', 'GEMINI_*', 'OPENROUTER_API_KEY', 'DEEPSEEK_API_KEY'],
@@ -197,6 +206,7 @@ export function customAgent(id: string, command: readonly string[]): AgentDefini
     id,
     title: id,
     takesHint: command.some((part) => part.includes('{hint}')),
+    asksModel: true,
     program,
     install: `install ${program} or correct the command of the agent "${id}"`,
     allow: [],
@@ -225,8 +235,8 @@ export function missingReason(agent: AgentDefinition, environment: Environment):
 export function listAgents(environment: Environment): AgentPreset[] {
   return presets.map((agent) => {
     const missing = missingReason(agent, environment);
-    const { id, title, takesHint } = agent;
-    return missing === undefined ? { id, title, takesHint } : { id, title, takesHint, missing };
+    const { id, title, takesHint, asksModel } = agent;
+    return { id, title, takesHint, asksModel, ...(missing === undefined ? {} : { missing }) };
   });
 }
 

@@ -69,6 +69,8 @@ export interface AgentPreset {
   readonly missing?: string;
   /** True when the agent takes a hint as its task and works without a person. */
   readonly takesHint: boolean;
+  /** True when it works with a model somewhere else: of no use without `network`. */
+  readonly asksModel: boolean;
 }
 
 export interface DoctorCheck {

@@ -13,7 +13,7 @@ interface StartOptions extends CommonOptions {
 
 export function startCommand(): Command {
   return declare('start', 'Start an agent or a shell in a new branch of this folder.', [
-    'bough start claude --hint "make the tests pass"',
+    'bough start claude --network --hint "make the tests pass"',
     'bough start --name try --attach',
     'bough start mine -- my-agent --task "{hint}"',
   ])
@@ -25,7 +25,7 @@ export function startCommand(): Command {
     .argument('[command...]', 'command of an agent of your own, after --')
     .option('--hint <words>', "the agent's task")
     .option('--name <name>', 'name of the branch')
-    .option('--no-network', 'without a network; an agent that asks a model needs one')
+    .option('--network', 'with the network of this machine; an agent that asks a model needs it', false)
     .option('--attach', 'go into its terminal at once', false)
     .action(async (agent: string, command: readonly string[], options: StartOptions) => {
       await withSession(options, async (session) => {

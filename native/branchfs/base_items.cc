@@ -29,7 +29,7 @@ Result<std::vector<Item>> BaseItems::from(const Nodes& before, const std::vector
   // Removals of folders first: digests are taken before anything is read from below them.
   for (const PathChange& change : changes) {
     const bool goes = change.kind == ChangeKind::Deleted || change.kind == ChangeKind::Renamed;
-    const std::string& path = change.kind == ChangeKind::Renamed ? change.from : change.path;
+    const std::string& path = change.was;  // below a renamed folder: where the base still has it
     if (!goes || coveredBy(items, path)) continue;
     BOUGH_ASSIGN(Expect expected, expect(path, change.before, false));
     items.insert_or_assign(path, Remove{path, std::move(expected)});

@@ -47,7 +47,7 @@ export interface ConnectOptions {
   readonly client?: string;
 }
 
-const START_DEADLINE_MS = 30_000;
+const START_DEADLINE_MS = 60_000;
 const POLL_MS = 20;
 const CONNECT_TRIES = 10;
 

@@ -9,7 +9,7 @@ import type { TerminalWatcher } from '../sessions/session.js';
 import type { AuditSubject } from '../state/audit.js';
 import { runChecks } from './checks.js';
 import { allChanges, commit, rebase, undo } from './committing.js';
-import { detachDeadMounts, endOrphans, removeDeadSockets } from './leftovers.js';
+import { detachDeadMounts, removeDeadSockets } from './leftovers.js';
 import { commandRequest, fork, start, startAgent } from './making.js';
 import { readWhole } from './merging.js';
 import { patchOf } from './patch.js';
@@ -280,16 +280,9 @@ export class BranchService {
   // --- ending and cleaning
 
   async gc(): Out<'bough/gc'> {
-    const { places, machine, environment } = this.around;
+    const { places, environment } = this.around;
     const workspaces = this.spaces.all();
-    const ours = new Set(
-      workspaces.flatMap((workspace) => [...workspace.openSessions().values()].flatMap(({ init }) => init?.pid ?? [])),
-    );
-    const known = new Set(workspaces.flatMap((workspace) => [...workspace.infos.keys()].map((id) => workspace.id(id))));
-    // A command that just runs is of a known branch; what is of none, or an agent that nobody holds, is left over.
-    const processes = await endOrphans(machine, places, ({ branch, role, init }) =>
-      role === 'agent' ? ours.has(init.pid) : known.has(branch),
-    );
+    const processes = await this.spaces.endUnheld();
     let files = await removeDeadSockets(places);
     for (const workspace of workspaces.filter(({ link }) => link.isOpen)) {
       files += await workspace.lock.run(async () => {

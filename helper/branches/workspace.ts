@@ -197,7 +197,11 @@ export class OpenWorkspace {
 
   private onEvent(event: BoughfsEvent): void {
     if (event.event === 'branch') this.infos.set(event.branch.id, event.branch);
-    if (event.event === 'gone') for (const branch of event.branches) this.infos.delete(branch);
+    if (event.event === 'gone') {
+      for (const branch of event.branches) this.infos.delete(branch);
+      // An abort that an earlier helper had asked for may end only now.
+      void this.lock.run(() => this.forget(event.branches)).catch((error: unknown) => this.around.log(String(error)));
+    }
     if (event.event === 'edits') {
       const info = this.infos.get(event.branch);
       if (info) this.infos.set(event.branch, { ...info, edits: event.edits });

@@ -10,6 +10,8 @@ import { endOrphans, endSurvivor } from './leftovers.js';
 import { reconcile } from './reconcile.js';
 import { OpenWorkspace, type Surroundings } from './workspace.js';
 
+const LATECOMERS_MS = 3000;
+
 export interface Found {
   readonly workspace: OpenWorkspace;
   /** boughfs' own id. */
@@ -31,6 +33,8 @@ export class Workspaces {
     const ended = await endOrphans(machine, places, ({ role }) => role === 'agent');
     if (ended > 0) log(`ended ${ended} commands that an earlier helper had started`);
     this.survivors = machine.survivors(places.state);
+    // One that the earlier helper had only just begun to start may not have been there to be seen.
+    setTimeout(() => void this.endUnheld().catch((error: unknown) => log(String(error))), LATECOMERS_MS).unref();
     for (const [hash, { folder }] of database.workspaces()) {
       const left =
         database.branches(hash).size > 0 || this.survivors.some(({ branch }) => branch.startsWith(key(hash)));
@@ -73,6 +77,22 @@ export class Workspaces {
       return { workspace, branch };
     }
     throw new BoughError('E_NO_BRANCH', `There is no branch "${id}".`, { fix: 'List the branches of the workspace.' });
+  }
+
+  /** Ends programs that nobody holds; how many there were. */
+  endUnheld(): Promise<number> {
+    const { machine, places } = this.around;
+    return endOrphans(machine, places, (survivor) => this.isHeld(survivor));
+  }
+
+  /** Started by this helper, taken up by it, or of a workspace that could not be opened yet. */
+  private isHeld({ branch, role, init, starter }: Survivor): boolean {
+    if (starter === process.pid) return true;
+    const workspace = this.all().find(({ hash }) => branch.startsWith(key(hash)));
+    if (workspace === undefined || !this.settled.has(workspace)) {
+      return role === 'agent' && this.survivors.some((earlier) => earlier.init.pid === init.pid);
+    }
+    return [...workspace.openSessions().values()].some((session) => session.init?.pid === init.pid);
   }
 
   known(): string[] {

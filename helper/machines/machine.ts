@@ -71,6 +71,6 @@ export interface Survivor {
   readonly branch: string;
   readonly role: RunRole;
   readonly init: ProcessId;
-  /** The process outside that waits for init. */
-  readonly outer: number | null;
+  /** The helper that started it; null when bubblewrap outside of it is gone, or that helper. */
+  readonly starter: number | null;
 }

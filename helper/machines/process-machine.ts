@@ -19,6 +19,7 @@ import {
   isRunning,
   isStopped,
   membersOf,
+  parentOf,
   pids,
   processId,
   signal,
@@ -88,21 +89,16 @@ export class ProcessMachine implements Machine {
   }
 
   survivors(state: string): Survivor[] {
-    const found: Survivor[] = [];
-    const outers = new Map<string, number>();
-    for (const pid of pids()) {
-      const args = commandLine(pid);
-      if (!(args[0] ?? '').endsWith('bwrap') || !args.some((arg) => isWithin(arg, state))) continue;
+    return pids().flatMap((pid): Survivor[] => {
+      const args = bubblewrapOf(pid);
+      if (!args.some((arg) => isWithin(arg, state)) || innerPid(pid) !== 1) return [];
+      const init = processId(pid);
+      if (init === null) return [];
       const after = (name: string) => args[args.indexOf(name) + 1] ?? '';
-      const id = processId(pid);
-      const key = args.join('\0');
-      if (innerPid(pid) !== 1) outers.set(key, pid);
-      else if (id !== null) {
-        const role = after(markers.role) as RunRole;
-        found.push({ branch: after(markers.branch), role, init: id, outer: outers.get(key) ?? null });
-      }
-    }
-    return found;
+      const outer = parentOf(pid);
+      const starter = outer !== null && bubblewrapOf(outer).length > 0 ? parentOf(outer) : null;
+      return [{ branch: after(markers.branch), role: after(markers.role) as RunRole, init, starter }];
+    });
   }
 
   private host(): Host {
@@ -119,6 +115,12 @@ export class ProcessMachine implements Machine {
       resolver: resolver(),
     };
   }
+}
+
+/** The arguments of a bubblewrap; empty for every other process. */
+function bubblewrapOf(pid: number): string[] {
+  const args = commandLine(pid);
+  return (args[0] ?? '').endsWith('bwrap') ? args : [];
 }
 
 /** Path of bwrap, or E_NO_BWRAP. */

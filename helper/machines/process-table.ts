@@ -32,6 +32,11 @@ export function processId(pid: number): ProcessId | null {
   return found === null || found.state === 'Z' || found.state === 'X' ? null : { pid, startTime: found.startTime };
 }
 
+/** Null when it has ended. */
+export function parentOf(pid: number): number | null {
+  return stat(pid)?.parent ?? null;
+}
+
 /** Whether that very process still runs; a zombie does not. */
 export function isRunning(id: ProcessId): boolean {
   return processId(id.pid)?.startTime === id.startTime;

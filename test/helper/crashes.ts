@@ -46,7 +46,7 @@ async function killedAtWork(): Promise<void> {
     const now = await branchNow(second, branch);
     equal([now.person, now.exitCode, now.changes], ['stopped', null, 3], 'the branch after the restart');
     ensure(now.note?.includes('helper ended') === true, `why: ${now.note}`);
-    equal(world.leftovers().processes, [], 'the command has nobody and has ended');
+    await until('the command that has nobody has ended', () => world.leftovers().processes.length === 0);
     const { replay } = await second.request('bough/terminal/open', { branch: branch.id, rows: 24, columns: 80 });
     ensure(replay.includes('from the agent'), 'the transcript is there');
     await second.request('bough/commit', { branch: branch.id });
@@ -84,36 +84,39 @@ async function killedAtMoments(): Promise<void> {
         await world.killHelper(client);
         const answered = await done;
         client = await world.client();
-        const { branches, commits: list } = await client.request('bough/open', { folder });
-        const found = branches.find(({ id }) => id === victim.id);
-        const inBase = existsSync(join(folder, name));
-        const inBranch = found?.folder !== undefined && existsSync(join(found.folder, name));
+        let opened = await client.request('bough/open', { folder });
+        const now = () => opened.branches.find(({ id }) => id === victim.id);
+        const inBase = () => existsSync(join(folder, name));
+        const inBranch = () => existsSync(join(now()?.folder ?? '/nowhere', name));
         const aborting = index === 3;
+        // What the file server had begun may end, and an agent that lost its terminal may die, a moment later.
+        await until('nothing is under way', async () => {
+          opened = await client.request('bough/open', { folder });
+          const others = opened.branches.filter(({ id }) => id !== parent.id);
+          const settled = others.every(({ person }) => person === 'stopped' || person === 'committed');
+          return settled && (now()?.fileState === 'committed') === inBase();
+        }).catch(() => {
+          throw new Error(`action ${index}, ${delay} ms: ${JSON.stringify(opened.branches)}`);
+        });
         // Work is where it was, or where it was to go; only an abort may end it.
-        ensure(aborting ? !inBase : inBase || inBranch, `work is lost: ${name}`);
+        ensure(aborting ? !inBase() : inBase() || inBranch(), `work is lost: ${name}`);
         if (index === 2) {
-          equal(found?.fileState, inBase ? 'committed' : 'live', 'a commit happened or did not');
-          if (answered) ensure(inBase, 'a commit that was answered is there');
-          if (inBase) commits++;
-          equal(list.length, commits, 'commits');
+          if (answered) ensure(inBase(), 'a commit that was answered is there');
+          if (inBase()) commits++;
+          equal(opened.commits.length, commits, 'commits');
         }
-        if (aborting && answered) equal(found, undefined, 'an abort that was answered is done');
-        for (const { id, person, note } of branches) {
-          if (id === parent.id || person === 'stopped' || person === 'committed') continue;
-          throw new Error(`the branch ${id} is ${person} after a kill (${String(note)})`);
-        }
+        if (aborting && answered) equal(now(), undefined, 'an abort that was answered is done');
         equal(await world.sh(client, parent, 'cat p.txt'), 'parent\n', 'the parent');
-        for (const { id, parent: of } of branches) {
+        for (const { id, parent: of } of opened.branches) {
           if (id !== parent.id && (of === 'base' || of === parent.id))
             await client.request('bough/abort', { branch: id });
         }
         equal((await client.request('bough/list', { folder })).branches.length, 1, 'branches in the end');
-        const left = world.leftovers();
-        equal(
-          [left.mounts.length, left.processes, left.folders.length],
-          [1, [], 2],
-          'mounts, programs and folders in the end',
-        );
+        // A program that was only just being started when the helper was killed is found a few seconds later.
+        await until('one mount, its folders and no program are left', () => {
+          const { mounts, processes, folders } = world.leftovers();
+          return mounts.length === 1 && processes.length === 0 && folders.length === 2;
+        });
       }
     }
     await client.request('bough/abort', { branch: parent.id });

@@ -129,7 +129,7 @@ def _():
         equal((status.st_atime_ns, status.st_mtime_ns), (OLD, OLD + 1))
         before = time.time_ns()
         os.utime(path)
-        equal(abs(os.stat(path).st_mtime_ns - before) < 10_000_000_000, True)
+        equal(abs(os.stat(path).st_mtime_ns - before) < 120_000_000_000, True)
 
 
 @case('utimes before 1970 and after 2038', {'f': 'x'})

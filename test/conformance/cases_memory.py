@@ -217,7 +217,7 @@ def _():
     raises(errno.EWOULDBLOCK, fcntl.flock, other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _seen(watch, wanted, seconds=20):
+def _seen(watch, wanted, seconds=60):
     """Collects events until all wanted are there."""
     found = []
     end = time.monotonic() + seconds

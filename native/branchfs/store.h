@@ -106,6 +106,7 @@ class Store {
    public:
     void nameChanged(NodeId, const std::string&) override { seen_ = true; }
     void fileChanged(NodeId, const std::string&) override { seen_ = true; }
+    void foldersMoved() { seen_ = true; }
     void everythingChanged() override { seen_ = true; }
     bool take() { return seen_.exchange(false); }
 

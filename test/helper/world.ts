@@ -129,9 +129,12 @@ export class World {
   /** Ends everything that was started here and removes the scratch folder, whatever state it is in. */
   async end(): Promise<void> {
     for (const client of this.clients) client.close();
-    for (let tries = 0; tries < 500; tries++) {
-      const all = new Set([...this.processes(/bwrap|boughfs --store/).map(({ pid }) => pid), ...this.helpers()]);
-      if (all.size === 0) break;
+    // The helper first: it would start a file server again. What it was just starting shows a moment after its end, so that
+    // nobody has to be there several times in a row.
+    for (let tries = 0, quiet = 0; tries < 1000 && quiet < 5; tries++) {
+      const helpers = this.helpers();
+      const all = helpers.length > 0 ? helpers : this.processes(/bwrap|boughfs --store/).map(({ pid }) => pid);
+      quiet = all.length === 0 ? quiet + 1 : 0;
       for (const pid of all) {
         try {
           process.kill(pid, 'SIGKILL');

@@ -147,9 +147,10 @@ class View final : public FileSystem, private WatchListener {
     Time btime;
     Time seenMtime;  // of base data when it was opened last
     std::uint64_t seenSize = 0;
-    Watching watching = Watching::NotYet;  // a folder of the base: whether this view holds a watch on it
-    bool linkable = false;                 // made by tmpfile without O_EXCL
-    bool orphan = false;                   // in Branch::orphans
+    Watching watching = Watching::NotYet;          // a folder of the base: whether this view holds a watch on it
+    std::uint64_t watchedDev = 0, watchedIno = 0;  // which one it is
+    bool linkable = false;                         // made by tmpfile without O_EXCL
+    bool orphan = false;                           // in Branch::orphans
   };
   using KnownTable = std::unordered_map<NodeId, Known>;
   struct FolderItem {
@@ -247,6 +248,7 @@ class View final : public FileSystem, private WatchListener {
   // view_events.cc
   void nameChanged(NodeId folder, const std::string& name) override;
   void fileChanged(NodeId folder, const std::string& name) override;
+  void foldersMoved() override;
   void everythingChanged() override;
   void tell(const std::vector<NodeId>& ids, const std::vector<Place>& names);
 

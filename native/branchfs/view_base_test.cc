@@ -194,6 +194,27 @@ TEST_CASE("what the person changes is told to the kernel's cache") {
   CHECK_FALSE(world.baseFolder->watch().watches(dir));
 }
 
+TEST_CASE("a base folder that is replaced under a folder of the branch is watched again") {
+  World world;
+  put(world.base / "dir/file", "one");
+  put(world.base / "dir/mine", "x");
+  Seen& seen = world.start();
+  CHECK(seen.overwrite("dir/mine", "y") == 0);
+  NodeId dir = seen.id("dir");
+  if (seen.lookup("dir/file")->keep != Keep::Forever) return;  // no watches here
+  Heard heard(seen);
+  fs::rename(world.base / "dir", world.base / "old");
+  put(world.base / "dir/file", "two");
+  CHECK(heard.hearsName(dir, "file"));
+  CHECK(seen.cat("dir/file") == "two");
+  NodeId file = seen.id("dir/file");
+  // Whether the watch was there before the new folder was or not: what the kernel may keep, it is told to drop.
+  if (seen.lookup("dir/file")->keep == Keep::Forever) {
+    put(world.base / "dir/file", "three");
+    CHECK(heard.hearsNode(file));
+  }
+}
+
 TEST_CASE("page caches are kept only while the base's file is the same") {
   World world;
   put(world.base / "file", "one");

@@ -47,12 +47,14 @@ Result<Opened> View::opendir(NodeId id) {
   startListening();
   std::shared_lock lock(branch_->lock);
   BOUGH_ASSIGN(Found found, findFolder(id));
-  if (id == kRootNode) watchFolder(found);
   {
     std::lock_guard guard(knownLock_);
     known_[id].handles++;
   }
   Opened opened;
+  // A listing that the kernel has cached still counts only where somebody tells it of changes in the base.
+  std::optional<BaseRef> under = underOf(found);
+  opened.keepCache = !under || under->root != 0 || watchFolder(found) == Watching::Yes;
   opened.handle = nextHandle_.fetch_add(1, std::memory_order_relaxed);
   std::unique_lock guard(handlesLock_);
   folders_.emplace(opened.handle, std::make_shared<OpenFolder>(id));

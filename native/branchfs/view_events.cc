@@ -37,6 +37,51 @@ void View::fileChanged(NodeId folder, const std::string& name) {
   tell({id}, {});
 }
 
+/// A folder of the tree stays when the base's folder under it goes, and shows whatever the base has there next. Its
+/// watch has to move there too. (A virtual folder is another node then, and gets a watch of its own.)
+void View::foldersMoved() {
+  struct Watched {
+    NodeId id;
+    std::uint64_t dev, ino;
+  };
+  std::vector<NodeId> ids;
+  std::vector<Place> names;
+  {
+    std::shared_lock lock(branch_->lock);
+    std::vector<Watched> watched;
+    {
+      std::lock_guard guard(knownLock_);
+      for (const auto& [id, known] : known_) {
+        if (known.watching == Watching::Yes && nodes().contains(id)) {
+          watched.push_back({id, known.watchedDev, known.watchedIno});
+        }
+      }
+    }
+    for (const Watched& one : watched) {
+      auto folder = findFolder(one.id);
+      std::optional<BaseRef> under = folder ? underOf(*folder) : std::nullopt;
+      auto stat = under ? base_.stat(*under) : Result<BaseStat>(sys(ENOENT));
+      if (stat && stat->dev == one.dev && stat->ino == one.ino) continue;
+      {
+        std::lock_guard guard(knownLock_);
+        auto known = known_.find(one.id);
+        if (known == known_.end() || known->second.watching != Watching::Yes) continue;
+        known->second.watching = Watching::NotYet;
+      }
+      base_.watch().remove(one.id);
+      if (folder) watchFolder(*folder);
+      ids.push_back(one.id);
+    }
+    if (ids.empty()) return;
+    std::sort(ids.begin(), ids.end());
+    std::lock_guard guard(knownLock_);
+    for (const auto& [id, known] : known_) {
+      if (std::binary_search(ids.begin(), ids.end(), known.place.first)) names.push_back(known.place);
+    }
+  }
+  tell(ids, names);
+}
+
 void View::everythingChanged() {
   std::vector<NodeId> ids;
   std::vector<Place> names;

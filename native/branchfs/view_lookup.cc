@@ -327,7 +327,8 @@ View::Watching View::watchFolder(const Found& folder) {
     if (known->second.watching != Watching::NotYet) return known->second.watching;
   }
   auto fd = base_.openPath(*under);
-  bool added = fd && base_.watch().add(folder.id, fd->get());
+  auto stat = fd ? statOf(fd->get()) : Result<BaseStat>(fd.error());
+  bool added = stat && base_.watch().add(folder.id, fd->get());
   std::lock_guard guard(knownLock_);
   auto known = known_.find(folder.id);
   if (known == known_.end() || known->second.watching == Watching::Yes) {  // forgotten, or another thread was faster
@@ -335,6 +336,10 @@ View::Watching View::watchFolder(const Found& folder) {
     return known == known_.end() ? Watching::Cannot : Watching::Yes;
   }
   known->second.watching = added ? Watching::Yes : Watching::Cannot;
+  if (added) {
+    known->second.watchedDev = stat->dev;
+    known->second.watchedIno = stat->ino;
+  }
   return known->second.watching;
 }
 

@@ -95,6 +95,7 @@ void Watch::handle(const char* data, std::size_t length) {
   std::set<std::tuple<NodeId, std::string, bool>> met;
   std::vector<std::tuple<NodeId, std::string, bool>> events;  // folder, name, the name itself changed
   bool lost = false;
+  bool moved = false;
   for (std::size_t at = 0; at + sizeof(inotify_event) <= length;) {
     inotify_event event{};
     std::copy_n(data + at, sizeof event, reinterpret_cast<char*>(&event));
@@ -113,12 +114,14 @@ void Watch::handle(const char* data, std::size_t length) {
         byDescriptor_.erase(known);
       }
     }
+    if (event.mask & (kSelfEvents | IN_IGNORED)) moved = true;
     if (event.mask & IN_IGNORED) continue;
     bool named = (event.mask & kNameEvents) != 0;
     if (met.emplace(folder, name, named).second) events.emplace_back(folder, name, named);
   }
   std::lock_guard guard(listenersLock_);
   for (WatchListener* listener : listeners_) {
+    if (moved || lost) listener->foldersMoved();
     if (lost) listener->everythingChanged();
     for (const auto& [folder, name, named] : events) {
       named ? listener->nameChanged(folder, name) : listener->fileChanged(folder, name);

@@ -26,6 +26,8 @@ class WatchListener {
   virtual void nameChanged(NodeId folder, const std::string& name) = 0;
   /// A file's data or attributes changed (name empty: the folder itself).
   virtual void fileChanged(NodeId folder, const std::string& name) = 0;
+  /// Watched folders were moved or removed: another folder may stand where they stood.
+  virtual void foldersMoved() = 0;
   /// Events were lost: anything may have changed.
   virtual void everythingChanged() = 0;
 };

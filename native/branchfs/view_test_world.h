@@ -43,8 +43,8 @@ class CountingLog final : public ChangeLog {
 /// A temporary folder that goes with the test.
 class TempFolder {
  public:
-  TempFolder() {
-    std::string pattern = (fs::temp_directory_path() / "bough-view-XXXXXX").string();
+  explicit TempFolder(const fs::path& parent = fs::temp_directory_path()) {
+    std::string pattern = (parent / "bough-view-XXXXXX").string();
     REQUIRE(::mkdtemp(pattern.data()));
     path = pattern;
   }

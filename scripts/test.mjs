@@ -3,7 +3,7 @@
 // Each suite's output goes to build/test-logs/<suite>.log; the end of it is shown when the suite fails. The last line is
 // `N passed, N failed, N skipped` over all suites; the exit status is 0 only if nothing failed.
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -139,6 +139,8 @@ function makeRoom(suite) {
   rmSync(vitestReport, { force: true });
   const folder = mkdtempSync(join(tmpdir(), 'bt-')); // short: paths of unix sockets end at 108 bytes
   for (const name of ['tmp', 'run', 'state']) mkdirSync(join(folder, name), { mode: 0o700 });
+  // As of /tmp itself: cases that run as another user get to their files by name.
+  for (const open of [folder, join(folder, 'tmp')]) chmodSync(open, 0o711);
   const id = randomUUID();
   const env = {
     ...process.env,

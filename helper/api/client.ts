@@ -223,8 +223,8 @@ async function tryConnect(path: string): Promise<Socket | null> {
       resolve(socket);
     });
     socket.once('error', (error: NodeJS.ErrnoException) => {
-      // EAGAIN: its backlog is full, it is there but busy.
-      if (['ENOENT', 'ECONNREFUSED', 'EAGAIN'].includes(error.code ?? '')) resolve(null);
+      // EAGAIN: its backlog is full, it is there but busy. ECONNRESET: it ended just while we knocked.
+      if (['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EAGAIN'].includes(error.code ?? '')) resolve(null);
       else reject(error);
     });
   });

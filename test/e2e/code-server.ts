@@ -30,6 +30,8 @@ const SETTINGS = {
   'editor.suggestOnTriggerCharacters': false,
   'editor.acceptSuggestionOnEnter': 'off',
   'editor.minimap.enabled': false,
+  // The way to a branch's folder through the store is long.
+  'breadcrumbs.filePath': 'last',
   'editor.accessibilitySupport': 'off',
   'files.autoSave': 'off',
 };

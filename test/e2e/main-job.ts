@@ -6,8 +6,9 @@ import { existsSync, lstatSync, readFileSync, readlinkSync, writeFileSync } from
 import path from 'node:path';
 import type { Branch } from '../../helper/protocol/rpc.js';
 import type { Stage } from './harness.js';
-import { branchesOf, branchNamed } from './helper-of.js';
+import { branchesOf, branchNamed, runInside } from './helper-of.js';
 import { assertSame, differences, snapshot } from './snapshot.js';
+import { startShell } from './steps.js';
 import { until } from './wait.js';
 import type { World } from './world.js';
 
@@ -143,7 +144,7 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
   assertSame('a commit to the parent branch leaves the folder alone', before, snapshot(world.sample));
 }
 
-/** The same, then to the end: an edit in the branch's folder, commit to the real one, undo, discard. */
+/** The same, then to the end: one more change, commit to the real folder, undo, discard. */
 export async function mainJobToTheEnd(stage: Stage): Promise<void> {
   const { world, bench } = stage;
   const before = snapshot(world.sample);
@@ -151,31 +152,10 @@ export async function mainJobToTheEnd(stage: Stage): Promise<void> {
   const session = await until('the session', async () => (await branchesOf(world)).find(isSession));
   const sessionRow = `Session ${session.name},`;
 
-  // 6. Edit a file in the branch's own folder, opened beside the real one.
-  await bench.command('Bough: Open Branch as Workspace Folder');
+  // 6. One more change on top of what the winner brought.
+  await runInside(world, session, 'echo by-hand >> made.txt');
   const { folder } = await branchNamed(world, session.name);
   assert.ok(folder !== undefined, 'the session is mounted');
-  // In a browser the window loads again with the two folders.
-  await until('the branch folder in the explorer', async () => {
-    // A click on the icon of a view that is open would close it.
-    const explorer = bench.page.locator('.explorer-folders-view');
-    if (!(await explorer.isVisible())) {
-      await bench.page.locator('.activitybar a.action-label[aria-label^="Explorer"]').first().click({ timeout: 5_000 });
-      await explorer.waitFor({ state: 'visible', timeout: 10_000 });
-    }
-    const roots = await bench.page.locator('.explorer-folders-view .monaco-list-row[aria-level="1"]').allTextContents();
-    return roots.some((text) => text.includes(`${session.name} (branch)`));
-  });
-  await bench.openFile('made.txt', /^made\.txt/);
-  await until('the text of made.txt', async () => (await bench.editorText()).includes('changes-are-made'));
-  await until('the edit on disk', async () => {
-    const text = () => readFileSync(path.join(folder, 'made.txt'), 'utf8');
-    if (text().includes('by-hand')) return true;
-    await bench.cursorToEnd();
-    if (!(await bench.editorText()).includes('by-hand')) await bench.page.keyboard.type('by-hand');
-    await bench.page.keyboard.press('Control+S');
-    return until('the save', () => text().includes('by-hand'), 10_000).catch(() => false);
-  });
 
   // 7. Commit the session to the folder. What is on disk now is exactly what was in the branch.
   await bench.openBoughView();
@@ -207,4 +187,37 @@ export async function mainJobToTheEnd(stage: Stage): Promise<void> {
   await until('no branch', async () => (await branchesOf(world)).length === 0);
   await until('an empty view', async () => (await bench.rows()).length === 0);
   assertSame('discarding leaves the folder alone', before, snapshot(world.sample));
+}
+
+/** A file of a branch edited in the branch's own folder, opened beside the real one. */
+export async function workspaceFolder(stage: Stage): Promise<void> {
+  const { world, bench } = stage;
+  const before = snapshot(world.sample);
+  const session = await startShell(stage);
+  await runInside(world, session, 'echo changes-are-made > made.txt');
+  await bench.command('Bough: Open Branch as Workspace Folder');
+  const { folder } = await branchNamed(world, session.name);
+  assert.ok(folder !== undefined, 'the session is mounted');
+  // In a browser the window loads again with the two folders.
+  await until('the branch folder in the explorer', async () => {
+    // A click on the icon of a view that is open would close it.
+    const explorer = bench.page.locator('.explorer-folders-view');
+    if (!(await explorer.isVisible())) {
+      await bench.page.locator('.activitybar a.action-label[aria-label^="Explorer"]').first().click({ timeout: 5_000 });
+      await explorer.waitFor({ state: 'visible', timeout: 10_000 });
+    }
+    const roots = await bench.page.locator('.explorer-folders-view .monaco-list-row[aria-level="1"]').allTextContents();
+    return roots.some((text) => text.includes(`${session.name} (branch)`));
+  });
+  await bench.openFile('made.txt', /^made\.txt/);
+  await until('the text of made.txt', async () => (await bench.editorText()).includes('changes-are-made'));
+  await until('the edit on disk', async () => {
+    const text = () => readFileSync(path.join(folder, 'made.txt'), 'utf8');
+    if (text().includes('by-hand')) return true;
+    await bench.cursorToEnd();
+    if (!(await bench.editorText()).includes('by-hand')) await bench.page.keyboard.type('by-hand');
+    await bench.page.keyboard.press('Control+S');
+    return until('the save', () => text().includes('by-hand'), 10_000).catch(() => false);
+  });
+  assertSame('an edit in the branch leaves the folder alone', before, snapshot(world.sample));
 }

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findChromium, install, onStage, type Stage, type StageOptions } from './harness.js';
-import { mainJob, mainJobToTheEnd, prepareMainJob } from './main-job.js';
+import { mainJob, mainJobToTheEnd, prepareMainJob, workspaceFolder } from './main-job.js';
 import { manyChanges, twoWindows } from './many.js';
 import { review } from './review.js';
 import { boughfsKilled, conflict, doctor, helperKilled, withoutBubblewrap } from './trouble.js';
@@ -22,6 +22,7 @@ interface Story {
 const stories: readonly Story[] = [
   { name: 'main-job', options: { prepare: prepareMainJob }, run: mainJob },
   { name: 'main-job-to-the-end', onlyNamed: true, options: { prepare: prepareMainJob }, run: mainJobToTheEnd },
+  { name: 'workspace-folder', onlyNamed: true, options: {}, run: workspaceFolder },
   {
     name: 'review',
     onlyNamed: true,

@@ -387,6 +387,24 @@ export class Workbench {
     await this.page.keyboard.press('Enter');
   }
 
+  /** Drags the sidebar's edge until whole rows can be read. */
+  async widenSidebar(width: number): Promise<void> {
+    await until('a wide sidebar', async () => {
+      const box = await this.page.locator('.part.sidebar').boundingBox(ATTEMPT);
+      if (box === null || box.width >= width - 5) return box !== null;
+      const [x, y] = [box.x + box.width, box.y + box.height / 2];
+      await this.page.mouse.move(x, y);
+      await this.page.mouse.down();
+      await this.page.mouse.move(box.x + width, y, { steps: 5 });
+      await this.page.mouse.up();
+      return false;
+    });
+    // The edge is lit while the pointer is on it.
+    await this.page.mouse.move(700, 15);
+    const lit = this.page.locator('.monaco-sash.hover, .monaco-sash.active');
+    await until('the edge to be dark', async () => (await lit.count()) === 0);
+  }
+
   async screenshot(file: string): Promise<void> {
     await this.page.screenshot({ path: file, animations: 'disabled' });
   }

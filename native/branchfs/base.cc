@@ -26,25 +26,6 @@ constexpr NodeId kHashedBit = 1ULL << 61;
 
 Time timeOf(const statx_timestamp& time) { return Time{time.tv_sec, time.tv_nsec}; }
 
-Kind kindOf(std::uint32_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFDIR:
-      return Kind::Directory;
-    case S_IFLNK:
-      return Kind::Symlink;
-    case S_IFIFO:
-      return Kind::Fifo;
-    case S_IFSOCK:
-      return Kind::Socket;
-    case S_IFCHR:
-      return Kind::CharDevice;
-    case S_IFBLK:
-      return Kind::BlockDevice;
-    default:
-      return Kind::File;
-  }
-}
-
 /// d_type of getdents(2); nothing when the file system does not say.
 bool kindOfEntry(unsigned char type, Kind& kind) {
   switch (type) {

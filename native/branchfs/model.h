@@ -4,6 +4,7 @@
 // of folders that leads there. Copying a tree is copying a pointer: that is what makes a branch point O(1) and frozen.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -27,6 +28,26 @@ using Epoch = std::uint64_t;     // counts branch points in a store; never reuse
 using ObjectId = std::uint64_t;  // a file in the store that holds one file's data; never reused
 
 enum class Kind : std::uint8_t { File, Directory, Symlink, Fifo, Socket, CharDevice, BlockDevice };
+
+/// The kind that the type bits of an st_mode say (inode(7)).
+inline Kind kindOf(std::uint32_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return Kind::Directory;
+    case S_IFLNK:
+      return Kind::Symlink;
+    case S_IFIFO:
+      return Kind::Fifo;
+    case S_IFSOCK:
+      return Kind::Socket;
+    case S_IFCHR:
+      return Kind::CharDevice;
+    case S_IFBLK:
+      return Kind::BlockDevice;
+    default:
+      return Kind::File;
+  }
+}
 
 struct Time {
   std::int64_t sec = 0;

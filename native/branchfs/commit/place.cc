@@ -20,25 +20,6 @@ constexpr std::size_t kOpenFolders = 64;
 // openat2 takes PATH_MAX bytes at most; longer paths are opened in pieces.
 constexpr std::size_t kPieceBytes = 4000;
 
-Kind kindOf(std::uint32_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFDIR:
-      return Kind::Directory;
-    case S_IFLNK:
-      return Kind::Symlink;
-    case S_IFIFO:
-      return Kind::Fifo;
-    case S_IFSOCK:
-      return Kind::Socket;
-    case S_IFCHR:
-      return Kind::CharDevice;
-    case S_IFBLK:
-      return Kind::BlockDevice;
-    default:
-      return Kind::File;
-  }
-}
-
 Time timeOf(const struct statx_timestamp& t) { return Time{t.tv_sec, t.tv_nsec}; }
 
 Result<UniqueFd> openPiece(int rootFd, const std::string& path, int flags) {

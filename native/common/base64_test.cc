@@ -1,5 +1,5 @@
 // Bytes over the wire: every byte comes back, text stays text, what is no text is seen.
-#include "native/branchfs/control/base64.h"
+#include "native/common/base64.h"
 
 #include <doctest/doctest.h>
 

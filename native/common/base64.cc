@@ -1,6 +1,7 @@
 // See base64.h.
-#include "native/branchfs/control/base64.h"
+#include "native/common/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 

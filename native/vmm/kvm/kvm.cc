@@ -85,18 +85,13 @@ Result<std::unique_ptr<Kvm>> Kvm::open() {
   const int clock = kvmIoctl(fd, KVM_CHECK_EXTENSION, static_cast<unsigned long>(KVM_CAP_ADJUST_CLOCK));
   kvm->clockRealtime_ = (clock & KVM_CLOCK_REALTIME) != 0;
 
-  KvmList<kvm_cpuid2, kvm_cpuid_entry2, 256> cpuid;
-  cpuid.head().nent = cpuid.kCapacity;
-  if (kvmIoctl(fd, KVM_GET_SUPPORTED_CPUID, cpuid.argument()) < 0) return unusable("it does not tell its CPUID");
-  const auto entries = cpuid.entries().first(std::min<std::size_t>(cpuid.head().nent, cpuid.kCapacity));
-  kvm->cpuid_.assign(entries.begin(), entries.end());
+  KvmList<kvm_cpuid_entry2, 256> cpuid(256);
+  if (kvmIoctl(fd, kGetSupportedCpuid, cpuid.argument()) < 0) return unusable("it does not tell its CPUID");
+  kvm->cpuid_.assign(cpuid.entries().begin(), cpuid.entries().end());
 
-  KvmList<kvm_msr_list, std::uint32_t, 1024> msrs;
-  msrs.head().nmsrs = msrs.kCapacity;
-  if (kvmIoctl(fd, KVM_GET_MSR_INDEX_LIST, msrs.argument()) < 0)
-    return unusable("it does not list its registers (MSRs)");
-  const auto indices = msrs.entries().first(std::min<std::size_t>(msrs.head().nmsrs, msrs.kCapacity));
-  kvm->msrs_.assign(indices.begin(), indices.end());
+  KvmList<std::uint32_t, 1024, 4> msrs(1024);
+  if (kvmIoctl(fd, kGetMsrIndexList, msrs.argument()) < 0) return unusable("it does not list its registers (MSRs)");
+  kvm->msrs_.assign(msrs.entries().begin(), msrs.entries().end());
 
   kvm->software_ = ::access("/sys/module/kvm_pvm", F_OK) == 0;
   return kvm;

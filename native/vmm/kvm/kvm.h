@@ -3,7 +3,9 @@
 #pragma once
 
 #include <linux/kvm.h>
+#include <sys/ioctl.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -20,19 +22,40 @@ namespace bough::vmm {
 int kvmIoctl(int fd, unsigned long request, const void* argument);
 int kvmIoctl(int fd, unsigned long request, unsigned long argument = 0);
 
-/// A structure of the kernel that ends in an array: a head with a count, then room for `kMost` entries.
-template <typename Head, typename Entry, std::size_t kMost>
+// Requests whose structure ends in a flexible array. Some kernels' headers give such a structure another size in C++
+// than in C, and the size is part of the request's number: so these are spelled out, and KvmList stands for the
+// structures.
+constexpr unsigned long kGetMsrIndexList = _IOC(_IOC_READ | _IOC_WRITE, KVMIO, 0x02, 4);
+constexpr unsigned long kGetSupportedCpuid = _IOC(_IOC_READ | _IOC_WRITE, KVMIO, 0x05, 8);
+constexpr unsigned long kGetMsrs = _IOC(_IOC_READ | _IOC_WRITE, KVMIO, 0x88, 8);
+constexpr unsigned long kSetMsrs = _IOC(_IOC_WRITE, KVMIO, 0x89, 8);
+constexpr unsigned long kSetCpuid2 = _IOC(_IOC_WRITE, KVMIO, 0x90, 8);
+constexpr std::size_t kXsaveSize = 4096;
+constexpr unsigned long kGetXsave = _IOC(_IOC_READ, KVMIO, 0xA4, kXsaveSize);
+constexpr unsigned long kSetXsave = _IOC(_IOC_WRITE, KVMIO, 0xA5, kXsaveSize);
+constexpr unsigned long kGetXsave2 = _IOC(_IOC_READ, KVMIO, 0xCF, kXsaveSize);
+static_assert(sizeof(kvm_cpuid_entry2) == 40 && sizeof(kvm_msr_entry) == 16);
+
+/// A count in `kHead` bytes, then room for `kMost` entries: struct kvm_cpuid2, kvm_msrs (8) and kvm_msr_list (4) of
+/// asm/kvm.h.
+template <typename Entry, std::size_t kMost, std::size_t kHead = 8>
 class KvmList {
  public:
-  static constexpr std::size_t kCapacity = kMost;
-  Head& head() { return *reinterpret_cast<Head*>(bytes_.data()); }
-  std::span<Entry, kMost> entries() {
-    return std::span<Entry, kMost>(reinterpret_cast<Entry*>(bytes_.data() + sizeof(Head)), kMost);
-  }
-  const void* argument() const { return bytes_.data(); }
+  static constexpr std::uint32_t kCapacity = kMost;
+  explicit KvmList(std::size_t count) { setCount(count); }
+  std::uint32_t count() const { return std::min(head_.count, kCapacity); }
+  std::span<Entry> entries() { return std::span(entries_).first(count()); }
+  std::span<Entry, kMost> room() { return entries_; }
+  const void* argument() const { return &head_; }
 
  private:
-  alignas(8) std::array<std::byte, sizeof(Head) + kMost * sizeof(Entry)> bytes_{};
+  struct alignas(kHead) Head {
+    std::uint32_t count;
+  };
+  void setCount(std::size_t count) { head_.count = static_cast<std::uint32_t>(std::min<std::size_t>(count, kMost)); }
+
+  Head head_{};
+  std::array<Entry, kMost> entries_{};
 };
 
 class Kvm {

@@ -21,8 +21,6 @@ namespace {
 /// KVM takes at most this many MSRs in one call (MAX_IO_MSRS).
 constexpr std::size_t kMsrBatch = 256;
 
-using MsrBatch = KvmList<kvm_msrs, kvm_msr_entry, kMsrBatch>;
-
 Error stateError(const std::string& what) {
   return Error{errno, "E_KVM_STATE", "KVM refused " + what + " (" + std::strerror(errno) + ")"};
 }
@@ -41,11 +39,10 @@ std::string hex(std::uint64_t value) {
 
 /// How many of `entries` KVM read or wrote: it stops at the first that it refuses.
 int transfer(int fd, unsigned long request, std::span<kvm_msr_entry> entries) {
-  MsrBatch batch;
-  batch.head().nmsrs = static_cast<std::uint32_t>(entries.size());
-  std::copy(entries.begin(), entries.end(), batch.entries().begin());
+  KvmList<kvm_msr_entry, kMsrBatch> batch(entries.size());
+  std::copy(entries.begin(), entries.end(), batch.room().begin());
   const int done = kvmIoctl(fd, request, batch.argument());
-  if (done > 0 && request == KVM_GET_MSRS) std::copy_n(batch.entries().begin(), done, entries.begin());
+  if (done > 0 && request == kGetMsrs) std::copy_n(batch.room().begin(), done, entries.begin());
   return done;
 }
 
@@ -54,7 +51,7 @@ Result<Done> readMsrs(int fd, std::span<const std::uint32_t> indices, std::vecto
   for (std::size_t i = 0; i < indices.size(); i++) out[i] = {indices[i], 0, 0};
   for (std::size_t at = 0; at < out.size(); at += kMsrBatch) {
     const std::size_t count = std::min(kMsrBatch, out.size() - at);
-    const int done = transfer(fd, KVM_GET_MSRS, std::span(out).subspan(at, count));
+    const int done = transfer(fd, kGetMsrs, std::span(out).subspan(at, count));
     if (done != static_cast<int>(count)) {
       return stateError("to read MSR " + hex(out[at + static_cast<std::size_t>(std::max(done, 0))].index));
     }
@@ -65,7 +62,7 @@ Result<Done> readMsrs(int fd, std::span<const std::uint32_t> indices, std::vecto
 Result<Done> writeMsrs(int fd, std::vector<kvm_msr_entry> entries) {
   for (std::size_t at = 0; at < entries.size(); at += kMsrBatch) {
     const std::size_t count = std::min(kMsrBatch, entries.size() - at);
-    const int done = transfer(fd, KVM_SET_MSRS, std::span(entries).subspan(at, count));
+    const int done = transfer(fd, kSetMsrs, std::span(entries).subspan(at, count));
     if (done != static_cast<int>(count)) {
       const kvm_msr_entry& refused = entries[at + static_cast<std::size_t>(std::max(done, 0))];
       return stateError("MSR " + hex(refused.index) + " = " + hex(refused.data));
@@ -97,11 +94,10 @@ Result<Vcpu> Vcpu::make(const Kvm& kvm, int vm, unsigned index, std::span<const 
   void* run = ::mmap(nullptr, kvm.runSize(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (run == MAP_FAILED) return vcpuError("mmap of its page");
   Vcpu vcpu(std::move(fd), static_cast<kvm_run*>(run), kvm.runSize(), kvm.xsaveSize());
-  KvmList<kvm_cpuid2, kvm_cpuid_entry2, 256> list;
+  KvmList<kvm_cpuid_entry2, 256> list(cpuid.size());
   if (cpuid.size() > list.kCapacity) return Error{EINVAL, "E_KVM_VCPU", "the CPUID list is too long"};
-  list.head().nent = static_cast<std::uint32_t>(cpuid.size());
-  std::copy(cpuid.begin(), cpuid.end(), list.entries().begin());
-  if (kvmIoctl(vcpu.fd(), KVM_SET_CPUID2, list.argument()) != 0) return vcpuError("KVM_SET_CPUID2");
+  std::copy(cpuid.begin(), cpuid.end(), list.room().begin());
+  if (kvmIoctl(vcpu.fd(), kSetCpuid2, list.argument()) != 0) return vcpuError("KVM_SET_CPUID2");
   return vcpu;
 }
 
@@ -119,7 +115,7 @@ std::vector<std::uint32_t> Vcpu::usableMsrs(std::span<const std::uint32_t> liste
   std::vector<std::uint32_t> usable;
   for (const std::uint32_t index : listed) {
     std::array<kvm_msr_entry, 1> one{kvm_msr_entry{index, 0, 0}};
-    if (transfer(fd(), KVM_GET_MSRS, one) == 1 && transfer(fd(), KVM_SET_MSRS, one) == 1) usable.push_back(index);
+    if (transfer(fd(), kGetMsrs, one) == 1 && transfer(fd(), kSetMsrs, one) == 1) usable.push_back(index);
   }
   return usable;
 }
@@ -130,12 +126,12 @@ Result<Done> Vcpu::save(VcpuState& state, std::span<const std::uint32_t> msrs) c
   if (!get(KVM_GET_MP_STATE, &state.run)) return stateError("KVM_GET_MP_STATE");
   if (!get(KVM_GET_REGS, &state.registers)) return stateError("KVM_GET_REGS");
   if (!get(KVM_GET_SREGS, &state.special)) return stateError("KVM_GET_SREGS");
-  if (xsaveSize_ > sizeof(kvm_xsave)) {
+  if (xsaveSize_ > kXsaveSize) {
     state.xsave.resize(xsaveSize_);
-    if (!get(KVM_GET_XSAVE2, state.xsave.data())) return stateError("KVM_GET_XSAVE2");
+    if (!get(kGetXsave2, state.xsave.data())) return stateError("KVM_GET_XSAVE2");
   } else {
-    state.xsave.resize(sizeof(kvm_xsave));
-    if (!get(KVM_GET_XSAVE, state.xsave.data())) return stateError("KVM_GET_XSAVE");
+    state.xsave.resize(kXsaveSize);
+    if (!get(kGetXsave, state.xsave.data())) return stateError("KVM_GET_XSAVE");
   }
   // A CPU without XSAVE has no XCR0.
   if (!get(KVM_GET_XCRS, &state.xcrs)) state.xcrs = {};
@@ -164,12 +160,12 @@ Result<Done> Vcpu::restore(const VcpuState& state, bool sameBoot) const {
   if (!set(KVM_SET_MP_STATE, &state.run)) return stateError("KVM_SET_MP_STATE");
   if (!set(KVM_SET_REGS, &state.registers)) return stateError("KVM_SET_REGS");
   if (!set(KVM_SET_SREGS, &state.special)) return stateError("KVM_SET_SREGS");
-  const std::size_t expected = std::max(xsaveSize_, sizeof(kvm_xsave));
+  const std::size_t expected = std::max(xsaveSize_, kXsaveSize);
   if (state.xsave.size() != expected) {
     errno = EINVAL;
     return stateError("extended registers of " + std::to_string(state.xsave.size()) + " bytes");
   }
-  if (!set(KVM_SET_XSAVE, state.xsave.data())) return stateError("KVM_SET_XSAVE");
+  if (!set(kSetXsave, state.xsave.data())) return stateError("KVM_SET_XSAVE");
   if (state.xcrs.nr_xcrs != 0 && !set(KVM_SET_XCRS, &state.xcrs)) return stateError("KVM_SET_XCRS");
   if (!set(KVM_SET_DEBUGREGS, &state.debug)) return stateError("KVM_SET_DEBUGREGS");
   // Before the MSRs: the deadline timer is armed only in an APIC whose mode says so.

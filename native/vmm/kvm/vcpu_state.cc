@@ -29,7 +29,7 @@ bool VcpuState::decode(Decoder& in, VcpuState& state) {
   if (!decodeStruct(in, state.run) || !decodeStruct(in, state.registers) || !decodeStruct(in, state.special))
     return false;
   const std::string_view xsave = in.view();
-  if (!in.ok() || xsave.size() < sizeof(kvm_xsave) || xsave.size() > kLargestXsave) return false;
+  if (!in.ok() || xsave.size() < kXsaveSize || xsave.size() > kLargestXsave) return false;
   state.xsave.assign(xsave.begin(), xsave.end());
   if (!decodeStruct(in, state.xcrs) || !decodeStruct(in, state.debug) || !decodeStruct(in, state.lapic)) return false;
   state.tscKhz = in.number32();

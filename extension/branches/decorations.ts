@@ -4,7 +4,7 @@ import * as vscode from 'vscode';
 import type { BoughContext } from '../context.js';
 import { fromUri, SCHEME } from '../diff/uri.js';
 import { ROW_QUERY } from './nodes.js';
-import { checkVerdict, checkWords } from './state.js';
+import { checkVerdict, checkWords, overlapWords } from './state.js';
 
 const FILE_ROWS: Readonly<Record<string, readonly [letter: string, words: string, color: string]>> = {
   added: ['A', 'Added in this branch', 'gitDecoration.addedResourceForeground'],
@@ -39,9 +39,7 @@ export function registerDecorations(context: BoughContext): void {
           case 'stale':
             return new vscode.FileDecoration('?', checkWords(branch));
           default:
-            return branch.overlaps > 0
-              ? new vscode.FileDecoration('≡', `${branch.overlaps} files also changed by a sibling`)
-              : undefined;
+            return branch.overlaps > 0 ? new vscode.FileDecoration('≡', overlapWords(branch)) : undefined;
         }
       },
     }),

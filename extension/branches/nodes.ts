@@ -4,8 +4,9 @@ import * as vscode from 'vscode';
 import type { Change, WirePath } from '../../helper/protocol/boughfs.js';
 import type { Branch, Workspace } from '../../helper/protocol/rpc.js';
 import { baseName, folderName, pathKey, pathLabel } from '../diff/paths.js';
+import { diffCommand } from '../diff/sides.js';
 import { toUri } from '../diff/uri.js';
-import { checkVerdict, contextValue, describe, isSession, stateWords } from './state.js';
+import { checkVerdict, contextValue, describe, isSession, overlapWords, stateWords } from './state.js';
 
 /** Marks an address as a row of the tree, for decorations.ts: the letter stands in the query. */
 export const ROW_QUERY = 'row=';
@@ -58,7 +59,11 @@ export class WorkspaceNode {
 
 export class BranchNode {
   readonly kind = 'branch';
-  constructor(readonly branch: Branch) {}
+  constructor(
+    readonly branch: Branch,
+    /** How many of its changed files the person ticked. */
+    readonly reviewed: number,
+  ) {}
 
   get id(): string {
     return `branch ${this.branch.id}`;
@@ -66,6 +71,7 @@ export class BranchNode {
 
   item(hasChildren: boolean): vscode.TreeItem {
     const { branch } = this;
+    const words = this.reviewed > 0 ? `${describe(branch)} · ${this.reviewed} reviewed` : describe(branch);
     const item = new vscode.TreeItem(
       branch.name,
       hasChildren
@@ -75,13 +81,13 @@ export class BranchNode {
         : vscode.TreeItemCollapsibleState.None,
     );
     item.id = this.id;
-    item.description = describe(branch);
+    item.description = words;
     item.iconPath = branchIcon(branch);
     item.contextValue = contextValue(branch);
     item.tooltip = this.tooltip();
     item.resourceUri = toUri({ side: 'branch', branch: branch.id, path: '' }).with({ query: `${ROW_QUERY}branch` });
     item.accessibilityInformation = {
-      label: `${isSession(branch) ? 'Session' : 'Branch'} ${branch.name}, ${describe(branch)}`,
+      label: `${isSession(branch) ? 'Session' : 'Branch'} ${branch.name}, ${words}`,
     };
     return item;
   }
@@ -101,6 +107,8 @@ export class BranchNode {
       const tail = branch.checks.output.trimEnd().split('\n').slice(-8).join('\n');
       if (tail !== '') tip.appendCodeblock(tail, 'text');
     }
+    const overlaps = overlapWords(branch);
+    if (overlaps !== undefined) line('Overlaps', overlaps);
     if (branch.folder !== undefined) line('Folder', branch.folder);
     return tip;
   }
@@ -135,6 +143,8 @@ export class FileChangeNode {
   constructor(
     readonly branch: Branch,
     readonly change: Change,
+    /** The person ticked it, and the file is still as it was then. */
+    readonly reviewed: boolean,
   ) {}
 
   get path(): WirePath {
@@ -160,12 +170,16 @@ export class FileChangeNode {
     item.iconPath = change.type === 'directory' ? new vscode.ThemeIcon('symbol-folder') : vscode.ThemeIcon.File;
     item.tooltip = `${pathLabel(change.path)} · ${[KIND_WORDS[change.kind], ...details].join(', ')}`;
     item.contextValue = `change ${branch.fileState} ${change.kind}`;
-    item.accessibilityInformation = {
-      label: `${pathLabel(change.path)}, ${[KIND_WORDS[change.kind], ...details].join(', ')}, in branch ${branch.name}`,
+    const words = [KIND_WORDS[change.kind], ...details, `in branch ${branch.name}`];
+    if (this.reviewed) words.push('reviewed');
+    item.accessibilityInformation = { label: `${pathLabel(change.path)}, ${words.join(', ')}` };
+    const { Checked, Unchecked } = vscode.TreeItemCheckboxState;
+    item.checkboxState = {
+      state: this.reviewed ? Checked : Unchecked,
+      tooltip: this.reviewed ? 'Reviewed' : 'Mark as reviewed (until the file changes)',
+      accessibilityInformation: { label: `Reviewed ${pathLabel(change.path)}`, role: 'checkbox' },
     };
-    if (change.type !== 'directory') {
-      item.command = { command: 'bough.openDiff', title: 'Open Diff', arguments: [this] };
-    }
+    if (change.type !== 'directory') item.command = diffCommand(branch, change);
     return item;
   }
 }
@@ -187,7 +201,8 @@ export class MoreNode {
     item.id = this.id;
     item.iconPath = new vscode.ThemeIcon('ellipsis');
     item.contextValue = 'more';
-    item.command = { command: 'bough.showMoreChanges', title: 'Show More', arguments: [this] };
+    // Without arguments: those live only until the tree is read again, and a click in that moment would fail.
+    item.command = { command: 'bough.showMoreChanges', title: 'Show More' };
     return item;
   }
 }

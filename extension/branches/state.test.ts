@@ -53,7 +53,7 @@ test('a row says in words what its icon and badge show', () => {
         overlaps: 2,
       }),
     ),
-  ).toBe('smallest change · finished · 1 change · checks passed · 2 also changed by a sibling');
+  ).toBe('smallest change · finished · 1 change · checks passed · 2 overlaps');
   expect(inWords(branch({ person: 'failed', exitCode: 3, changes: null }))).toBe('failed with 3');
   expect(inWords(branch({ person: 'failed', note: 'Did not start' }))).toBe('failed · no changes');
   expect(inWords(branch({ person: 'stopped', exitCode: 2 }))).toBe('ended with 2 · no changes');

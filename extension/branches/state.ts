@@ -67,6 +67,12 @@ export function stateWords(branch: Branch): string {
   return branch.person;
 }
 
+/** Undefined where there are none. */
+export function overlapWords({ overlaps }: Branch): string | undefined {
+  if (overlaps === 0) return undefined;
+  return overlaps === 1 ? '1 file also changed by a sibling' : `${overlaps} files also changed by a sibling`;
+}
+
 /** What stands after a branch's name: the hint first, then its state, changes, checks and overlaps. */
 export function describe(branch: Branch): string {
   const words = [
@@ -74,7 +80,7 @@ export function describe(branch: Branch): string {
     stateWords(branch),
     changeWords(branch.changes),
     checkWords(branch),
-    branch.overlaps > 0 ? `${branch.overlaps} also changed by a sibling` : undefined,
+    branch.overlaps === 0 ? undefined : branch.overlaps === 1 ? '1 overlap' : `${branch.overlaps} overlaps`,
   ];
   return words.filter((word) => word !== undefined).join(' · ');
 }

@@ -4,8 +4,8 @@ import * as vscode from 'vscode';
 import type { Conflict } from '../../helper/protocol/boughfs.js';
 import type { Branch } from '../../helper/protocol/rpc.js';
 import type { BoughContext } from '../context.js';
-import { branchSide } from '../diff/openDiff.js';
 import { pathLabel } from '../diff/paths.js';
+import { branchSide } from '../diff/sides.js';
 import { toUri } from '../diff/uri.js';
 import { withProgress } from './run.js';
 

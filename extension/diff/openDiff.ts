@@ -1,7 +1,7 @@
 // Open Diff: one changed file, all of a branch's changes, or two siblings. Opened only by the person's command. Used by
 // commands and the tree.
 import * as vscode from 'vscode';
-import type { Change, WirePath } from '../../helper/protocol/boughfs.js';
+import type { Change } from '../../helper/protocol/boughfs.js';
 import type { Branch } from '../../helper/protocol/rpc.js';
 import { ChangeReader } from '../branches/changes.js';
 import { FileChangeNode } from '../branches/nodes.js';
@@ -10,49 +10,14 @@ import type { BoughContext } from '../context.js';
 import { pickBranch } from '../commands/pick.js';
 import { registerCommand, withProgress } from '../commands/run.js';
 import { pathKey, pathLabel } from './paths.js';
-import { SCHEME, toUri, toUriBeside, type Address } from './uri.js';
+import { branchSide, diffCommand, sides, sidesAgainst, type Sides } from './sides.js';
 
 /** More files than this at once freeze the multi-file diff: the rest is said, not shown. */
 export const DIFF_LIMIT = 100;
 
-/** The branch's side: the live file where the branch is mounted, so that it can be edited; else the read-only picture. */
-export function branchSide(branch: Branch, path: WirePath, type: Change['type']): vscode.Uri {
-  // Links are shown as links: the editor would follow them out of the branch.
-  if (branch.folder !== undefined && typeof path === 'string' && type !== 'symlink') {
-    return vscode.Uri.joinPath(vscode.Uri.file(branch.folder), path);
-  }
-  return toUri({ side: 'branch', branch: branch.id, path });
-}
-
-/** The two sides of a diff; undefined: there is nothing on that side. */
-interface Sides {
-  readonly before: vscode.Uri | undefined;
-  readonly after: vscode.Uri | undefined;
-}
-
-function sides(branch: Branch, change: Change): Sides {
-  const after = change.kind === 'deleted' ? undefined : branchSide(branch, change.path, change.type);
-  if (change.kind === 'added') return { before: undefined, after };
-  const point: Address = { side: 'point', branch: branch.id, path: change.from ?? change.path };
-  // A renamed file is shown as one; all others have the same path on both sides.
-  return { before: after && change.from === undefined ? beside(after, point) : toUri(point), after };
-}
-
-function beside(live: vscode.Uri, address: Address): vscode.Uri {
-  return live.scheme === SCHEME ? toUri(address) : toUriBeside(live, address);
-}
-
-function modeNote(change: Change): string {
-  if (change.kind !== 'modified' || !change.what.includes('mode')) return '';
-  const octal = (mode: number) => (mode & 0o7777).toString(8).padStart(4, '0');
-  return `, mode ${octal(change.mode.before)} → ${octal(change.mode.after)}`;
-}
-
 async function openOne(branch: Branch, change: Change): Promise<void> {
-  const { before, after } = sides(branch, change);
-  const nothing = toUri({ side: 'empty', branch: branch.id, path: change.path });
-  const title = `${pathLabel(change.path)} (${branch.name}, ${change.kind}${modeNote(change)})`;
-  await vscode.commands.executeCommand('vscode.diff', before ?? nothing, after ?? nothing, title, { preview: true });
+  const diff = diffCommand(branch, change);
+  await vscode.commands.executeCommand(diff.command, ...diff.arguments);
 }
 
 async function openMany(title: string, pairs: readonly (readonly [vscode.Uri, Sides])[]): Promise<void> {
@@ -145,12 +110,7 @@ async function compareWithSibling(context: BoughContext, argument: unknown): Pro
   }
   await openMany(
     `${sibling.name} ↔ ${branch.name}: ${total} differences`,
-    files.map((change) => {
-      const after = change.kind === 'deleted' ? undefined : branchSide(branch, change.path, change.type);
-      const address: Address = { side: 'branch', branch: sibling.id, path: change.from ?? change.path };
-      const before = change.kind === 'added' ? undefined : after ? beside(after, address) : toUri(address);
-      return [branchSide(branch, change.path, change.type), { before, after }];
-    }),
+    files.map((change) => [branchSide(branch, change.path, change.type), sidesAgainst(sibling, branch, change)]),
   );
   sayCapped(changes.length, total);
 }

@@ -86,7 +86,7 @@ export async function install(pictures: string): Promise<Installed & { remove():
 }
 
 function newestLogs(world: World): readonly string[] {
-  const wanted = /(Bough\.log|helper\.log|boughfs\.log|exthost\.log|remoteexthost\.log|code-server\.log)$/;
+  const wanted = /(Bough\.log|helper\.log|boughfs\.log|exthost\.log|code-server\.log|\.code-workspace)$/;
   const found: string[] = [];
   const walk = (folder: string, depth: number) => {
     if (depth > 9 || !existsSync(folder)) return;
@@ -159,6 +159,7 @@ export async function onStage(
   } catch (error) {
     for (const [index, page] of (context?.pages() ?? []).entries()) {
       const file = path.join(installed.pictures, `${name}-failed-${index}.png`);
+      console.log(`page: ${page.url()}`);
       await page.screenshot({ path: file, timeout: 10_000 }).then(
         () => console.log(`picture: ${file}`),
         () => undefined,

@@ -25,8 +25,7 @@ const stories: readonly Story[] = [
   { name: 'workspace-folder', onlyNamed: true, options: {}, run: workspaceFolder },
   {
     name: 'review',
-    onlyNamed: true,
-    options: { settings: { 'bough.checks': 'node --test test/money.test.js' } },
+    options: { settings: { 'bough.checks': 'node --test test/money.test.js', 'bough.hunks.codeLens': true } },
     run: review,
   },
   { name: 'conflict', options: {}, run: conflict },

@@ -225,6 +225,15 @@ export class Workbench {
     });
   }
 
+  /** Ticks a row's box, or takes the tick away; repeats until `effect` is seen. */
+  async tickRow(label: string, effect: () => Promise<boolean>): Promise<void> {
+    await until(`the box of the row "${label}" to work`, async () => {
+      if (await effect()) return true;
+      await this.row(label).locator('.custom-view-tree-node-item-checkbox').click(ATTEMPT);
+      return until('its effect', effect, 10_000).catch(() => false);
+    });
+  }
+
   async clickRow(label: string, effect: () => Promise<boolean>): Promise<void> {
     await until(`a click on the row "${label}" to work`, async () => {
       if (await effect()) return true;
@@ -298,18 +307,74 @@ export class Workbench {
     await this.page.keyboard.type(text);
   }
 
-  /** Puts the cursor into the last line on the screen with this text and runs a command there; repeats until its effect. */
-  async onLine(text: string, command: string, effect: () => boolean): Promise<void> {
-    await until(`"${command}" on the line "${text}" to work`, async () => {
+  /** Puts the cursor into a line (from 1) of the editor in front; in a diff, of its right side. */
+  async goToLine(line: number): Promise<void> {
+    await until(`the cursor in line ${line}`, async () => {
+      await this.closePopups();
+      await this.page.keyboard.press('Control+1');
+      await this.page.keyboard.press('Control+G');
+      await this.box().waitFor({ state: 'visible', ...ATTEMPT });
+      await this.box().fill(`:${line}`, ATTEMPT);
+      await this.page.keyboard.press('Enter');
+      return until('the status bar to say so', () => this.statusSays(new RegExp(`^Ln ${line},`)), 5_000);
+    });
+  }
+
+  /** An entry of the status bar has a text that matches. */
+  async statusSays(text: RegExp): Promise<boolean> {
+    const entries = await this.page.locator('.statusbar-item').allTextContents();
+    return entries.some((entry) => text.test(entry.trim()));
+  }
+
+  private async closePopups(): Promise<void> {
+    const menu = this.page.locator('.action-widget');
+    if (!(await this.quickInputOpen()) && !(await menu.isVisible())) return;
+    await this.page.keyboard.press('Escape');
+    await menu.waitFor({ state: 'hidden', ...ATTEMPT });
+    await this.quickInput().waitFor({ state: 'hidden', ...ATTEMPT });
+  }
+
+  /** Chooses an entry of the light bulb's menu in a line; repeats until its effect. */
+  async lightBulb(line: number, entry: string, effect: () => boolean): Promise<void> {
+    await until(`"${entry}" in the light bulb of line ${line} to work`, async () => {
       if (effect()) return true;
-      const line = this.page
-        .locator('.editor-instance .view-line, .diff-editor .view-line')
-        .filter({ hasText: text })
-        .last();
-      await line.click(ATTEMPT);
-      await this.command(command);
+      await this.goToLine(line);
+      await this.page.keyboard.press('Control+.');
+      const row = this.page.locator('.action-widget .monaco-list-row', { hasText: entry }).first();
+      await row.waitFor({ state: 'visible', ...ATTEMPT });
+      // What lies over a fresh menu, so that no click of before chooses from it, goes with the first move of the pointer.
+      await this.page.mouse.move(700, 15);
+      await this.page.mouse.move(710, 20);
+      await row.click(ATTEMPT);
       return until('its effect', effect, 15_000).catch(() => false);
     });
+  }
+
+  /** Clicks a CodeLens; the last one on the screen with this title; repeats until its effect. */
+  async codeLens(line: number, title: string, effect: () => boolean): Promise<void> {
+    await until(`the CodeLens "${title}" of line ${line} to work`, async () => {
+      if (effect()) return true;
+      await this.goToLine(line);
+      await this.page.locator('.codelens-decoration a', { hasText: title }).last().click(ATTEMPT);
+      return until('its effect', effect, 15_000).catch(() => false);
+    });
+  }
+
+  /** Presses a button of the editor's title; repeats until its effect. */
+  async editorButton(label: string, effect: () => Promise<boolean>): Promise<void> {
+    await until(`"${label}" in the editor's title to work`, async () => {
+      if (await effect()) return true;
+      await this.page
+        .locator(`.editor-actions a.action-label[aria-label^=${JSON.stringify(label)}]`)
+        .first()
+        .click(ATTEMPT);
+      return until('its effect', effect, 10_000).catch(() => false);
+    });
+  }
+
+  /** How many places the gutter of the editor in front marks on the screen: changed, added, deleted. */
+  async gutterMarks(): Promise<number> {
+    return this.page.locator('.editor-instance .margin .dirty-diff-glyph').count();
   }
 
   /** Presses a key until its effect is seen. */

@@ -70,6 +70,7 @@ export function signalGroup(group, signal) {
  * @property {string} [logFile] where stdout and stderr go, appended; otherwise they are collected
  * @property {boolean} [show] let the child write to our own stdout and stderr
  * @property {number} [timeoutMs]
+ * @property {(text: string) => void} [onOutput] hears what is collected, as it comes
  *
  * @typedef {object} RunResult
  * @property {number | null} status exit status; null when a signal ended it
@@ -100,7 +101,10 @@ export async function run(program, args, options = {}) {
   if (log !== undefined) closeSync(log);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (/** @type {string} */ text) => (output += text));
+    stream?.setEncoding('utf8').on('data', (/** @type {string} */ text) => {
+      output += text;
+      options.onOutput?.(text);
+    });
   }
   const exited = once(child, 'exit');
   exited.catch(() => undefined); // a program that cannot be started is told by 'spawn' below

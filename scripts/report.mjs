@@ -30,35 +30,44 @@ export function duration(ms) {
 export class Steps {
   #done = 0;
 
-  /** @param {string} heading */
-  constructor(heading) {
-    console.log(heading);
+  #quiet;
+
+  /** @param {string} heading @param {{quiet?: boolean}} [options] quiet: prints nothing, where output is for a program */
+  constructor(heading, { quiet = false } = {}) {
+    this.#quiet = quiet;
+    if (!quiet) console.log(heading);
   }
 
   /**
    * @template T
    * @param {string} title
-   * @param {(note: (text: string) => void) => Promise<T> | T} work calls `note` to add a word on how it went
+   * @param {(note: (text: string) => void, progress: (text: string) => void) => Promise<T> | T} work calls `note` to
+   *   add a word on how it went, and `progress` to say how far it is
    * @returns {Promise<T>}
    */
   async run(title, work) {
     const number = String(++this.#done).padStart(2);
     const started = performance.now();
     let notes = '';
+    let progress = '';
     // The person sees at once what is being waited for; on a terminal the line is then completed in place.
     const show = () => {
       const waited = performance.now() - started;
-      process.stdout.write(`\r\x1b[K${number}. ${title} …${waited < 1000 ? '' : ` ${duration(waited)}`}`);
+      process.stdout.write(`\r\x1b[K${number}. ${title} …${waited < 1000 ? '' : ` ${duration(waited)}`} ${progress}`);
     };
-    const ticking = process.stdout.isTTY ? setInterval(show, 500) : undefined;
+    const ticking = process.stdout.isTTY && !this.#quiet ? setInterval(show, 500) : undefined;
     if (ticking) show();
     const end = (/** @type {string} */ word) => {
       clearInterval(ticking);
+      if (this.#quiet) return;
       const line = `${number}. ${title}: ${word}${notes} (${duration(performance.now() - started)})`;
       process.stdout.write(process.stdout.isTTY ? `\r\x1b[K${line}\n` : `${line}\n`);
     };
     try {
-      const result = await work((text) => (notes += notes === '' ? `, ${text}` : `; ${text}`));
+      const result = await work(
+        (text) => (notes += notes === '' ? `, ${text}` : `; ${text}`),
+        (text) => (progress = text),
+      );
       end('ok');
       return result;
     } catch (error) {

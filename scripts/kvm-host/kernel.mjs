@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { findProgram } from '../packages.mjs';
 import { lastLines, run } from '../processes.mjs';
 import { SetupError } from '../report.mjs';
@@ -34,7 +34,7 @@ const wantedModules = [
 /**
  * @typedef {object} HostKernel
  * @property {string} name such as `linux-image-6.1.0-57-amd64_6.1.192-3`
- * @property {string} image the compressed kernel
+ * @property {string} image the kernel as an ELF file: an emulated CPU would take half a minute to decompress it
  * @property {readonly string[]} modules files in the order in which they are loaded
  */
 
@@ -85,13 +85,13 @@ export async function ensureHostKernel() {
 
 /** @param {string} folder */
 function isComplete(folder) {
-  return existsSync(join(folder, 'order'));
+  return existsSync(join(folder, 'vmlinux')) && existsSync(join(folder, 'order'));
 }
 
 /** @param {string} folder @returns {HostKernel} */
 function readKernel(folder) {
   const order = readFileSync(join(folder, 'order'), 'utf8').split('\n').filter(Boolean);
-  return { name: basename(folder), image: join(folder, 'vmlinuz'), modules: order.map((name) => join(folder, name)) };
+  return { name: basename(folder), image: join(folder, 'vmlinux'), modules: order.map((name) => join(folder, name)) };
 }
 
 /**
@@ -143,13 +143,23 @@ async function download(packages, folder) {
   }
 }
 
-/** @param {string} folder has `unpacked`; gets `vmlinuz`, the modules and `order` */
+/** @param {string} folder has `unpacked`; gets `vmlinux`, the modules and `order` */
 async function keepWhatIsNeeded(folder) {
   const unpacked = join(folder, 'unpacked');
   const files = readdirSync(unpacked, { recursive: true, encoding: 'utf8' });
   const image = files.find((path) => /^boot\/vmlinuz-/.test(path));
   if (image === undefined) throw noKernel('the package has no boot/vmlinuz');
-  renameSync(join(unpacked, image), join(folder, 'vmlinuz'));
+  const kernel = kernelInside(readFileSync(join(unpacked, image)));
+  writeFileSync(join(folder, 'vmlinux.packed'), kernel);
+  const ending = Object.keys(magics).find((each) =>
+    kernel
+      .subarray(0, 8)
+      .toString('hex')
+      .startsWith(magics[each] ?? ''),
+  );
+  if (ending === undefined) throw noKernel('its kernel is compressed in a way that is not known');
+  writeFileSync(join(folder, 'vmlinux'), await decompressed(join(folder, 'vmlinux.packed'), ending));
+  rmSync(join(folder, 'vmlinux.packed'));
 
   /** @type {Map<string, string>} */
   const byName = new Map();
@@ -173,17 +183,35 @@ async function keepWhatIsNeeded(folder) {
   writeFileSync(join(folder, 'order'), `${order.join('\n')}\n`);
 }
 
-const decompressors = { '.xz': 'xz', '.zst': 'zstd', '.gz': 'gzip' };
+/** Programs that decompress to standard output. @type {Readonly<Record<string, string>>} */
+const decompressors = { '.xz': 'xz', '.zst': 'zstd', '.gz': 'gzip', '.lz4': 'lz4' };
 
-/** @param {string} path @returns {Promise<Buffer>} */
-async function decompressed(path) {
-  for (const [ending, program] of Object.entries(decompressors)) {
-    if (!path.endsWith(ending)) continue;
-    const result = await run(program, ['-d', '-f', path]);
-    if (result.status !== 0) throw noKernel(lastLines(result.output, 3), `apt-get install ${program}`);
-    return readFileSync(path.slice(0, -ending.length));
-  }
-  return readFileSync(path);
+/** First bytes of compressed data. @type {Readonly<Record<string, string>>} */
+const magics = { '.xz': 'fd377a585a00', '.zst': '28b52ffd', '.gz': '1f8b', '.lz4': '02214c18' };
+
+/** @param {string} path @param {string} [ending] the file's own if absent @returns {Promise<Buffer>} */
+async function decompressed(path, ending = extname(path)) {
+  const program = decompressors[ending];
+  if (program === undefined) return readFileSync(path);
+  const out = `${path}.plain`;
+  const result = await run('sh', ['-c', `exec ${program} -dc <"$1" >"$2"`, 'sh', path, out]);
+  if (result.status !== 0) throw noKernel(lastLines(result.output, 3), `apt-get install ${program}`);
+  const bytes = readFileSync(out);
+  rmSync(out);
+  return bytes;
+}
+
+/**
+ * The compressed ELF file inside a bzImage. Source: Documentation/x86/boot.rst of the kernel.
+ * @param {Buffer} image
+ * @returns {Buffer}
+ */
+export function kernelInside(image) {
+  if (image.length < 0x260 || image.toString('latin1', 0x202, 0x206) !== 'HdrS')
+    throw noKernel('its kernel is not a bzImage');
+  const start = ((image.readUInt8(0x1f1) || 4) + 1) * 512 + image.readUInt32LE(0x248);
+  // The last four bytes tell the size of what comes out.
+  return image.subarray(start, start + image.readUInt32LE(0x24c) - 4);
 }
 
 /** The names in a module's `depends=` field. @param {Uint8Array} bytes of the module's ELF file @returns {string[]} */

@@ -143,13 +143,13 @@ export class Server {
     return how;
   }
 
-  /** One branch, made and mounted at a folder that is made if need be. */
-  async mountedBranch(parent: string, at: string): Promise<string> {
+  /** One branch, made and mounted (or only its folder `path`) at a folder that is made if need be. */
+  async mountedBranch(parent: string, at: string, path?: string): Promise<string> {
     const { branches } = await this.client.request('branch.create', { parent, count: 1, group: 'independent' });
     const branch = branches[0];
     if (branch === undefined) throw new Error('branch.create answered no branch');
     mkdirSync(at, { recursive: true });
-    await this.client.request('branch.mount', { branch: branch.id, at });
+    await this.client.request('branch.mount', { branch: branch.id, at, ...(path === undefined ? {} : { path }) });
     return branch.id;
   }
 }

@@ -46,7 +46,15 @@ export interface Methods {
   'branch.list': [None, { readonly branches: readonly BranchInfo[] }];
   'branch.info': [{ readonly branch: string }, BranchInfo];
   'branch.rename': [{ readonly branch: string; readonly name: string }, BranchInfo];
-  'branch.mount': [{ readonly branch: string; readonly at: string }, { readonly at: string }];
+  'branch.mount': [
+    {
+      readonly branch: string;
+      readonly at: string;
+      /** Only this folder of the branch is shown. */
+      readonly path?: WirePath;
+    },
+    { readonly at: string; readonly path?: WirePath },
+  ];
   'branch.unmount': [{ readonly branch: string }, None];
   'branch.diff': [
     { readonly branch: string; readonly against?: string; readonly from?: number; readonly limit?: number },

@@ -19,6 +19,8 @@ export interface BranchInfo {
   readonly createdMs: number;
   readonly children: readonly string[];
   readonly mount?: string;
+  /** The folder of the branch that the mount shows; absent: all of it. */
+  readonly mountPath?: WirePath;
   /** Grows with every change; equal: a diff read earlier still holds. */
   readonly edits: number;
   readonly committedInto?: string;

@@ -70,11 +70,13 @@ struct Branch {
   }
 
   // The store's own, guarded by its lock.
-  std::uint64_t order = 0;  // of making
-  std::string mountAt;      // where it is mounted, and again after a restart; empty: nowhere
-  BranchId committedInto;   // state Committed
-  std::string commitId;     // state Committed or after a partial commit: the last one
-  Nodes origin;             // the parent's nodes at the branch point as they were: is the parent still the same?
+  std::uint64_t order = 0;     // of making
+  std::string mountAt;         // where it is mounted, and again after a restart; empty: nowhere
+  std::string mountFolder;     // the folder that the mount shows, by the path it had; empty: all of the branch
+  NodeId mountNode = kNoNode;  // its node, if the tree had it then
+  BranchId committedInto;      // state Committed
+  std::string commitId;        // state Committed or after a partial commit: the last one
+  Nodes origin;                // the parent's nodes at the branch point as they were: is the parent still the same?
   std::atomic<std::uint64_t> editsSeen{0};  // `edits` for readers without the lock
 };
 using BranchPtr = std::shared_ptr<Branch>;

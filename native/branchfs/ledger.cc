@@ -228,6 +228,8 @@ Result<> Ledger::on(const Mounted& r) {
   const BranchPtr branch = find(r.branch);
   if (!branch) return misfit("a mount of a branch that is not there");
   branch->mountAt = r.at;
+  branch->mountFolder = r.folder;
+  branch->mountNode = r.node;
   return Done{};
 }
 

@@ -20,6 +20,7 @@ enum class Type : std::uint8_t {
   Mounted,
   Reserved,
   Synced,
+  MountedFolder,
 };
 enum class MutationType : std::uint8_t { PutNode = 1, DropNode, PutEntry, DropEntry };
 
@@ -208,9 +209,12 @@ struct RecordEncoder {
     out.bytes(r.name);
   }
   void operator()(const Mounted& r) const {
-    type(out, Type::Mounted);
+    type(out, r.folder.empty() ? Type::Mounted : Type::MountedFolder);
     out.bytes(r.branch);
     out.bytes(r.at);
+    if (r.folder.empty()) return;
+    out.bytes(r.folder);
+    out.number(r.node);
   }
   void operator()(const Counters& r) const {
     type(out, Type::Reserved);
@@ -360,8 +364,17 @@ Record decodeRecord(Decoder& in, const LeaseOf& leaseOf) {
       return r;
     }
     case Type::Mounted: {
-      Mounted r{in.bytes(), {}};
+      Mounted r;
+      r.branch = in.bytes();
       r.at = in.bytes();
+      return r;
+    }
+    case Type::MountedFolder: {
+      Mounted r;
+      r.branch = in.bytes();
+      r.at = in.bytes();
+      r.folder = in.bytes();
+      r.node = in.number();
       return r;
     }
     case Type::Reserved:

@@ -110,7 +110,9 @@ struct Renamed {
 };
 struct Mounted {
   BranchId branch;
-  std::string at;
+  std::string at;         // empty: unmounted
+  std::string folder;     // what of the branch is shown; empty: all
+  NodeId node = kNoNode;  // the folder's, if the tree has it
 };
 
 /// Numbers below these may have been given out.

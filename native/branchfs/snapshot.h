@@ -16,7 +16,8 @@ namespace bough {
 struct LedgerCopy {
   struct BranchCopy {
     BranchId id, parent, committedInto;
-    std::string name, mountAt, commitId;
+    std::string name, mountAt, mountFolder, commitId;
+    NodeId mountNode = kNoNode;
     std::uint64_t group = 0, edits = 0, order = 0;
     bool exclusive = false;
     std::int64_t createdMs = 0;

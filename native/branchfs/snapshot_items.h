@@ -5,7 +5,7 @@
 
 namespace bough {
 
-inline constexpr std::uint64_t kSnapshotVersion = 1;
+inline constexpr std::uint64_t kSnapshotVersion = 2;  // version 1 is read, too
 
 enum class SnapshotItem : std::uint8_t { Header = 1, EntriesTrie, Node, NodesTrie, Branch, Commit, Counters, End };
 

@@ -34,7 +34,7 @@ class Reader {
       case SnapshotItem::Header:
         version_ = in.number();
         generation_ = in.number();
-        if (version_ != kSnapshotVersion) in.fail();
+        if (version_ == 0 || version_ > kSnapshotVersion) in.fail();
         return;
       case SnapshotItem::EntriesTrie:
         entriesTries_.push_back(
@@ -133,6 +133,10 @@ class Reader {
     b->mountAt = in.bytes();
     b->committedInto = in.bytes();
     b->commitId = in.bytes();
+    if (version_ >= 2) {
+      b->mountFolder = in.bytes();
+      b->mountNode = in.number();
+    }
     b->log = ledger_.log;
     if (in.ok()) ledger_.branches.emplace(b->id, std::move(b));
   }
@@ -162,9 +166,9 @@ Result<std::uint64_t> readSnapshot(int folderFd, Ledger& ledger, const LeaseOf& 
     if (!payload.data() || !reader.frame(payload)) break;
     at += kFrameHeader + payload.size();
   }
-  if (reader.version() != kSnapshotVersion) {
+  if (reader.version() == 0 || reader.version() > kSnapshotVersion) {
     return Error{EIO, "E_STORE_VERSION",
-                 "The store's snapshot has version " + std::to_string(reader.version()) + ", this boughfs reads " +
+                 "The store's snapshot has version " + std::to_string(reader.version()) + ", this boughfs reads 1 to " +
                      std::to_string(kSnapshotVersion) + ". Use the boughfs that wrote it, or a new store."};
   }
   if (at != data.size() || !reader.whole()) {

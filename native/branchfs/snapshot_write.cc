@@ -59,6 +59,8 @@ class Writer {
     out_.bytes(b.mountAt);
     out_.bytes(b.committedInto);
     out_.bytes(b.commitId);
+    out_.bytes(b.mountFolder);
+    out_.number(b.mountNode);
   }
 
   void commit(const CommitEntry& entry) {
@@ -156,8 +158,9 @@ LedgerCopy copyOf(const Ledger& ledger) {
   copy.commits = ledger.commits;
   for (const auto& [id, b] : ledger.branches) {
     b->foldAdopted();
-    copy.branches.push_back({b->id, b->parent, b->committedInto, b->name, b->mountAt, b->commitId, b->group, b->edits,
-                             b->order, b->exclusive, b->createdMs, b->state, b->tree, b->point, b->origin});
+    copy.branches.push_back({b->id, b->parent, b->committedInto, b->name, b->mountAt, b->mountFolder, b->commitId,
+                             b->mountNode, b->group, b->edits, b->order, b->exclusive, b->createdMs, b->state, b->tree,
+                             b->point, b->origin});
   }
   return copy;
 }

@@ -29,7 +29,10 @@ BranchInfo Store::infoOf(const Branch& branch) const {
   info.state = branch.state;
   info.createdMs = branch.createdMs;
   for (const BranchPtr& child : ledger_.childrenOf(branch.id)) info.children.push_back(child->id);
-  if (mounts_.contains(branch.id)) info.mountAt = branch.mountAt;
+  if (mounts_.contains(branch.id)) {
+    info.mountAt = branch.mountAt;
+    info.mountFolder = branch.mountFolder;
+  }
   info.edits = branch.changes();
   info.committedInto = branch.committedInto;
   info.commit = branch.commitId;

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "native/branchfs/base.h"
+#include "native/branchfs/branch_mount.h"
 #include "native/branchfs/commit/base_commit.h"
-#include "native/branchfs/fuse/mount.h"
 #include "native/branchfs/ledger.h"
 #include "native/branchfs/objects.h"
 #include "native/branchfs/pins.h"
@@ -62,7 +62,9 @@ class Store {
   /// went.
   Result<std::vector<BranchId>> abort(const BranchId& id, bool recursive);
 
-  Result<> mount(const BranchId& id, const std::string& at);
+  /// Shows a branch at the folder `at`: all of it, or only its folder at the path `folder`. E_MOUNT, E_NO_PATH,
+  /// E_BAD_REQUEST.
+  Result<> mount(const BranchId& id, const std::string& at, const std::string& folder = {});
   Result<> unmount(const BranchId& id);
   /// Mounts what was mounted in the last run. A mount that cannot be had is logged and given up.
   void restoreMounts();
@@ -106,7 +108,7 @@ class Store {
    public:
     void nameChanged(NodeId, const std::string&) override { seen_ = true; }
     void fileChanged(NodeId, const std::string&) override { seen_ = true; }
-    void foldersMoved() { seen_ = true; }
+    void foldersMoved() override { seen_ = true; }
     void everythingChanged() override { seen_ = true; }
     bool take() { return seen_.exchange(false); }
 
@@ -128,6 +130,15 @@ class Store {
   Result<BranchPtr> find(const BranchId& id) const;      // takes lock_
   BranchInfo infoOf(const Branch& branch) const;         // lock_ held
   void emit(const StoreEvent& event);
+  // store_mount.cc
+  struct Shown {
+    std::string folder;  // the path that was asked for; empty: all of the branch
+    NodeId node = kNoNode;
+    std::unique_ptr<Subtree> subtree;
+  };
+  Result<Shown> shownOf(Branch& branch, const std::string& folder, NodeId node);  // lock_ held
+  Result<> mountShown(const BranchId& id, const std::string& at, const std::string& folder, NodeId node);
+
   std::shared_ptr<View> viewOf(const BranchPtr& branch);  // lock_ held
   /// Writes records as one and applies them; nothing is applied when the log fails. lock_ and the branches' are held.
   Result<> record(const std::vector<Record>& records, bool useReserve = false);
@@ -210,7 +221,7 @@ class Store {
   mutable std::mutex lock_;
   Ledger ledger_;
   std::unordered_map<BranchId, std::shared_ptr<View>> views_;
-  std::unordered_map<BranchId, std::shared_ptr<Mount>> mounts_;
+  std::unordered_map<BranchId, std::shared_ptr<BranchMount>> mounts_;
   std::uint64_t generation_ = 0;
   std::set<std::uint64_t> logs_;  // generations on disk
 

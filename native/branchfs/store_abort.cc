@@ -10,7 +10,7 @@ namespace bough {
 Result<std::vector<BranchId>> Store::abort(const BranchId& id, bool recursive) {
   std::vector<BranchId> gone;
   std::vector<BranchPtr> dead;
-  std::vector<std::shared_ptr<Mount>> mounts;
+  std::vector<std::shared_ptr<BranchMount>> mounts;
   std::vector<std::shared_ptr<View>> views;
   {
     const std::lock_guard guard(lock_);

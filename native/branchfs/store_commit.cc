@@ -155,7 +155,7 @@ void Store::fillFacts(const Prepared& prepared, const std::vector<std::string>& 
 
 void Store::showReplaced(const BranchPtr& branch, const Nodes& before) {
   std::shared_ptr<View> view;
-  std::shared_ptr<Mount> mount;
+  std::shared_ptr<BranchMount> mount;
   {
     const std::lock_guard guard(lock_);
     if (const auto found = views_.find(branch->id); found != views_.end()) view = found->second;

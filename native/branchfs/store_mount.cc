@@ -1,14 +1,79 @@
-// Mounting branches, and again after a restart. See store.h.
+// Mounting branches, whole or one folder of them, and again after a restart. See store.h.
 #include <sys/stat.h>
 
+#include <cstring>
 #include <utility>
 
 #include "native/branchfs/store.h"
 #include "native/common/log.h"
 
 namespace bough {
+namespace {
 
-Result<> Store::mount(const BranchId& id, const std::string& at) {
+/// A path as View takes them: no empty names, no "." and "..".
+bool isBelowRoot(const std::string& path) {
+  for (std::size_t from = 0; from <= path.size();) {
+    const std::size_t slash = std::min(path.find('/', from), path.size());
+    const std::string_view name = std::string_view(path).substr(from, slash - from);
+    if (name.empty() || name == "." || name == "..") return false;
+    from = slash + 1;
+  }
+  return true;
+}
+
+Error noFolder(const BranchId& id, const std::string& folder, int errnum) {
+  std::string why = std::strerror(errnum);
+  if (errnum == ENOENT) why = "it is not there, or hidden";
+  if (errnum == ENOTDIR) why = "it is no folder";
+  if (errnum == ELOOP) why = "it is a symlink, or one stands on the way";
+  return Error{
+      errnum, "E_NO_PATH",
+      "Branch " + id + " cannot be shown from " + folder + ": " + why + ". Name a folder that the branch has."};
+}
+
+}  // namespace
+
+Result<Store::Shown> Store::shownOf(Branch& branch, const std::string& folder, NodeId node) {
+  Shown shown{folder, kNoNode, nullptr};
+  if (folder.empty()) return shown;
+  const std::shared_ptr<View> view = viewOf(ledger_.find(branch.id));
+  if (node != kNoNode) {
+    // After a restart: the very folder, also where it has another name by now.
+    bool there = false;
+    {
+      const std::shared_lock hold(branch.lock);
+      const NodePtr* found = branch.tree.nodes.find(node);
+      there = found && (*found)->kind == Kind::Directory;
+    }
+    if (there) {
+      BOUGH_ASSIGN(shown.subtree, Subtree::of(view, node));
+      shown.node = node;
+      return shown;
+    }
+  }
+  if (!isBelowRoot(folder)) {
+    return Error{EINVAL, "E_BAD_REQUEST",
+                 "A path is relative to the base, without leading slash, empty names, \".\" and \"..\": " + folder};
+  }
+  auto there = view->resolve(folder);
+  if (there && there->attr.kind == Kind::Symlink) return noFolder(branch.id, folder, ELOOP);
+  if (there && there->attr.kind != Kind::Directory) return noFolder(branch.id, folder, ENOTDIR);
+  if (!there) return noFolder(branch.id, folder, there.error().errnum);
+  // In the tree the folder stays whatever becomes of the base's own; a branch that may not change shows it live.
+  if (branch.state == BranchState::Live) BOUGH_TRY(view->settle(folder));
+  auto subtree = Subtree::at(view, folder);
+  if (!subtree) return noFolder(branch.id, folder, subtree.error().errnum);
+  shown.subtree = std::move(*subtree);
+  const std::shared_lock hold(branch.lock);
+  if (branch.tree.nodes.contains(shown.subtree->folder())) shown.node = shown.subtree->folder();
+  return shown;
+}
+
+Result<> Store::mount(const BranchId& id, const std::string& at, const std::string& folder) {
+  return mountShown(id, at, folder, kNoNode);
+}
+
+Result<> Store::mountShown(const BranchId& id, const std::string& at, const std::string& folder, NodeId node) {
   BranchInfo info;
   {
     const std::lock_guard guard(lock_);
@@ -18,7 +83,7 @@ Result<> Store::mount(const BranchId& id, const std::string& at) {
     }
     if (const auto mounted = mounts_.find(id); mounted != mounts_.end()) {
       if (mounted->second->alive()) {
-        if (branch->mountAt == at) return Done{};
+        if (branch->mountAt == at && branch->mountFolder == folder) return Done{};
         return Error{EBUSY, "E_MOUNT",
                      "Branch " + id + " is mounted at " + branch->mountAt + " already. Unmount it first."};
       }
@@ -29,13 +94,14 @@ Result<> Store::mount(const BranchId& id, const std::string& at) {
       mounted->second->stop();  // somebody else unmounted it
       mounts_.erase(mounted);
     }
+    BOUGH_ASSIGN(Shown shown, shownOf(*branch, folder, node));
     base_->addNever(at);
-    BOUGH_ASSIGN(auto made, Mount::start(*viewOf(branch), at, MountOptions{id}));
+    BOUGH_ASSIGN(const auto made, BranchMount::start(viewOf(branch), std::move(shown.subtree), at, MountOptions{id}));
     {
       const std::lock_guard listeners(branch->listenersLock);
       branch->listeners.push_back(&made->invalidator());
     }
-    if (auto done = record(Mounted{id, at}); !done) {
+    if (auto done = record(Mounted{id, at, shown.folder, shown.node}); !done) {
       {
         const std::lock_guard listeners(branch->listenersLock);
         std::erase(branch->listeners, &made->invalidator());
@@ -43,7 +109,7 @@ Result<> Store::mount(const BranchId& id, const std::string& at) {
       made->stop();
       return done.error();
     }
-    mounts_.emplace(id, std::shared_ptr<Mount>(std::move(made)));
+    mounts_.emplace(id, made);
     info = infoOf(*branch);
   }
   emit(BranchEvent{info});
@@ -51,7 +117,7 @@ Result<> Store::mount(const BranchId& id, const std::string& at) {
 }
 
 Result<> Store::unmount(const BranchId& id) {
-  std::shared_ptr<Mount> mount;
+  std::shared_ptr<BranchMount> mount;
   BranchPtr branch;
   BranchInfo info;
   {
@@ -62,7 +128,7 @@ Result<> Store::unmount(const BranchId& id) {
       const std::lock_guard listeners(branch->listenersLock);
       std::erase(branch->listeners, &mount->invalidator());
     }
-    if (!branch->mountAt.empty()) BOUGH_TRY(record(Mounted{id, {}}, true));
+    if (!branch->mountAt.empty()) BOUGH_TRY(record(Mounted{id, {}, {}, kNoNode}, true));
     info = infoOf(*branch);
   }
   if (!mount) return Done{};
@@ -72,19 +138,25 @@ Result<> Store::unmount(const BranchId& id) {
 }
 
 void Store::restoreMounts() {
-  std::vector<std::pair<BranchId, std::string>> wanted;
+  struct Wanted {
+    BranchId id;
+    std::string at, folder;
+    NodeId node;
+  };
+  std::vector<Wanted> wanted;
   {
     const std::lock_guard guard(lock_);
     for (const auto& [id, branch] : ledger_.branches) {
-      if (!branch->mountAt.empty() && !mounts_.contains(id)) wanted.emplace_back(id, branch->mountAt);
+      if (branch->mountAt.empty() || mounts_.contains(id)) continue;
+      wanted.push_back({id, branch->mountAt, branch->mountFolder, branch->mountNode});
     }
   }
-  for (const auto& [id, at] : wanted) {
+  for (const auto& [id, at, folder, node] : wanted) {
     detachStaleMount(at);
-    if (auto done = mount(id, at); !done) {
+    if (auto done = mountShown(id, at, folder, node); !done) {
       logLine("branch " + id + " cannot be mounted at " + at + " again: " + done.error().message);
       const std::lock_guard guard(lock_);
-      if (auto forgotten = record(Mounted{id, {}}); !forgotten) logLine(forgotten.error().message);
+      if (auto forgotten = record(Mounted{id, {}, {}, kNoNode}); !forgotten) logLine(forgotten.error().message);
     }
   }
 }

@@ -17,7 +17,8 @@
 namespace bough {
 namespace {
 
-constexpr const char* kFormat = "boughfs store 1";
+constexpr const char* kFormat = "boughfs store 2";
+constexpr const char* kOlderFormat = "boughfs store 1";
 
 std::string logName(std::uint64_t generation) { return "log-" + std::to_string(generation); }
 
@@ -135,7 +136,12 @@ Result<> Store::openFolder() {
     }
     return writeSmall(folder_.get(), "format", expected);
   }
-  if (!format->starts_with(std::string(kFormat) + "\n")) {
+  if (*format == std::string(kOlderFormat) + "\n" + options_.base + "\n") {
+    // From the first record on that the older version does not know it could not read the store any more: so it is
+    // told.
+    return writeSmall(folder_.get(), "format", expected);
+  }
+  if (!format->starts_with(std::string(kFormat) + "\n") && !format->starts_with(std::string(kOlderFormat) + "\n")) {
     return Error{EIO, "E_STORE_VERSION",
                  "The store " + folder + " was written by another version of boughfs (" +
                      format->substr(0, format->find('\n')) + "). Use that one, or a new store."};

@@ -2,7 +2,10 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#include "native/branchfs/log_file.h"
+#include "native/branchfs/records.h"
 #include "native/branchfs/store_test_world.h"
+#include "native/common/codec.h"
 
 using namespace bough;
 using namespace bough::test;
@@ -165,6 +168,50 @@ TEST_CASE("a damaged snapshot, another version, another base, a second server") 
   world.store.reset();
   flip(world.folder / "snapshot", getFile(world.folder / "snapshot").size() / 2);
   CHECK(world.openFails().code == "E_STORE_DAMAGED");
+}
+
+TEST_CASE("a store of version 1 opens, and is of the present version from then on") {
+  World world;
+  putFile(world.base / "f", "base");
+  fs::create_directories(world.folder);
+  std::ofstream(world.folder / "format") << "boughfs store 1\n" << world.base.string() << "\n";
+  // A snapshot as version 1 wrote it: a header, one branch with nothing in it, the counters, the end.
+  Encoder out;
+  out.byte(1);
+  out.number(1);
+  out.number(1);
+  out.byte(5);
+  out.bytes("baaaaaaaaaa");
+  out.bytes("base");
+  out.number(3);
+  out.flag(false);
+  out.bytes("old");
+  out.signedNumber(1000);
+  out.byte(0);
+  for (int i = 0; i < 6; i++) out.number(i == 3 ? 1 : 0);  // edits, order, tree, its epoch, point, origin
+  out.bytes("/nowhere");
+  out.bytes("");
+  out.bytes("");
+  out.byte(7);
+  encodeCounters(out, Counters());
+  out.byte(8);
+  out.number(3);
+  std::ofstream(world.folder / "snapshot", std::ios::binary) << frameOf(out.str());
+  out.clear();
+  out.byte(10);  // Renamed
+  out.bytes("baaaaaaaaaa");
+  out.bytes("renamed");
+  std::ofstream(world.folder / "log-1", std::ios::binary) << frameOf(out.str());
+  world.open();
+  const auto info = world.store->info("baaaaaaaaaa");
+  REQUIRE(info);
+  CHECK(info->name == "renamed");
+  CHECK(info->group == 3);
+  world.files(info->id).write("f", "branch");
+  CHECK(getFile(world.folder / "format").starts_with("boughfs store 2\n"));
+  world.restart();
+  CHECK(world.files(info->id).read("f") == "branch");
+  world.sound();
 }
 
 TEST_CASE("objects that nobody names are swept at the start") {

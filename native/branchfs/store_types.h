@@ -28,7 +28,8 @@ struct BranchInfo {
   BranchState state = BranchState::Live;
   std::int64_t createdMs = 0;
   std::vector<BranchId> children;
-  std::string mountAt;  // empty: not mounted
+  std::string mountAt;      // empty: not mounted
+  std::string mountFolder;  // what of the branch the mount shows; empty: all
   std::uint64_t edits = 0;
   BranchId committedInto;
   std::string commit;

@@ -68,8 +68,8 @@ inline int errorOf(const auto& result) { return result ? 0 : result.error().errn
 /// One branch with its view, and system calls by path on it.
 class Seen {
  public:
-  Seen(std::shared_ptr<Branch> branch, Base& base, Objects& objects)
-      : branch(std::move(branch)), view(std::make_unique<View>(this->branch, base, objects)) {}
+  Seen(std::shared_ptr<Branch> shown, Base& base, Objects& objects)
+      : branch(std::move(shown)), view(std::make_unique<View>(branch, base, objects)) {}
 
   struct Split {
     NodeId folder;

@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Checks, root, Scratch } from '../harness.js';
+import { parts } from './part.js';
 import { person } from './person.js';
 import { Branches, native, type Target } from './targets.js';
 import { traps } from './traps.js';
@@ -50,13 +51,14 @@ let branches: Branches | undefined;
 try {
   if (wanted('native')) await runCases(native(scratch), checks, values.only);
   branches = await Branches.start(scratch);
-  for (const target of [branches.overBase(), branches.own(), branches.nested()]) {
+  for (const target of [branches.overBase(), branches.part(), branches.own(), branches.nested()]) {
     if (!wanted(target.name)) continue;
     await checks.check(`[${target.name}] the cases run`, () => runCases(target, checks, values.only));
     await checks.check(`[${target.name}] nothing else changed`, () => target.verify());
   }
   if (wanted('person')) await person(scratch, checks);
   if (wanted('traps')) await traps(branches.server, scratch, checks);
+  if (wanted('part')) await parts(scratch, checks);
   if (wanted('workloads')) await workloads(branches.server, scratch, checks);
 } catch (error) {
   checks.fail('conformance', error);

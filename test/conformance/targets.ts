@@ -65,6 +65,7 @@ export class Branches {
   static async start(scratch: Scratch): Promise<Branches> {
     const base = scratch.folder('base');
     await build(base);
+    await build(scratch.folder('base', 'part'));
     const baseBefore = await describeTree(base);
     const server = await Server.start({ base, store: scratch.folder('store'), socket: join(scratch.path, 'control') });
     return new Branches(server, scratch, base, baseBefore);
@@ -78,6 +79,20 @@ export class Branches {
       prepare: async () => {
         const at = this.scratch.folder('branch');
         await this.server.mountedBranch('base', at);
+        return at;
+      },
+      verify: async () => assertSame('The base', this.baseBefore, await describeTree(this.base)),
+    };
+  }
+
+  /** The cases' files are in a folder of the base, and the mount shows that folder alone. */
+  part(): Target {
+    return {
+      name: 'part',
+      shows: 'one folder of a branch, mounted by itself',
+      prepare: async () => {
+        const at = this.scratch.folder('part');
+        await this.server.mountedBranch('base', at, 'part');
         return at;
       },
       verify: async () => assertSame('The base', this.baseBefore, await describeTree(this.base)),

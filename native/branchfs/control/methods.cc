@@ -121,8 +121,11 @@ Result<Json> rename(Call& call) {
 
 Result<Json> mount(Call& call) {
   const std::string at = call.text("at");
-  BOUGH_TRY(call.store.mount(call.branch(), at));
-  return Json{{"at", at}};
+  const std::string folder = call.has("path") ? call.path() : std::string();
+  BOUGH_TRY(call.store.mount(call.branch(), at, folder));
+  Json result = {{"at", at}};
+  if (!folder.empty()) result["path"] = pathToJson(folder);
+  return result;
 }
 
 Result<Json> unmount(Call& call) {

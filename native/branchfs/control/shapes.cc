@@ -138,6 +138,7 @@ Json toJson(const BranchInfo& info) {
                {"children", info.children},
                {"edits", info.edits}};
   if (!info.mountAt.empty()) json["mount"] = info.mountAt;
+  if (!info.mountFolder.empty()) json["mountPath"] = pathToJson(info.mountFolder);
   if (!info.committedInto.empty()) json["committedInto"] = info.committedInto;
   if (!info.commit.empty()) json["commit"] = info.commit;
   return json;

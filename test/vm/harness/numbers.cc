@@ -1,0 +1,30 @@
+// See numbers.h.
+#include "test/vm/harness/numbers.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace bough::vmtest {
+
+std::string Numbers::bytes(std::size_t from, std::size_t size) const {
+  std::string out;
+  for (std::size_t line = from / kLine; out.size() < size + kLine; line++) {
+    std::array<char, 24> text{};
+    std::snprintf(text.data(), text.size(), "%016llx\n", static_cast<unsigned long long>(first + line * step));
+    out += text.data();
+  }
+  return out.substr(from % kLine, size);
+}
+
+std::string Numbers::differs(std::string_view text, std::size_t from) const {
+  const std::string expected = bytes(from, text.size());
+  const auto [a, b] = std::mismatch(text.begin(), text.end(), expected.begin());
+  if (a == text.end()) return {};
+  const auto at = static_cast<std::size_t>(a - text.begin());
+  const std::size_t start = at - std::min<std::size_t>(at, 2 * kLine);
+  return "at byte " + std::to_string(from + at) + ", after \"" + std::string(text.substr(start, at - start)) +
+         "\" came \"" + std::string(text.substr(at, 2 * kLine)) + "\" and not \"" + expected.substr(at, kLine) + "\"";
+}
+
+}  // namespace bough::vmtest

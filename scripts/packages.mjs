@@ -4,7 +4,8 @@ import { delimiter, join } from 'node:path';
 import { run } from './processes.mjs';
 
 /**
- * @typedef {'build' | 'editor' | 'test'} Purpose build: compile and run Bough; editor: VS Code in the browser; test: the suites
+ * @typedef {'build' | 'editor' | 'test' | 'machine'} Purpose build: compile and run Bough; editor: VS Code in the browser;
+ *   test: the suites; machine: the guest kernel of microVMs
  *
  * @typedef {object} SystemPackage
  * @property {string} name
@@ -30,6 +31,29 @@ export const systemPackages = [
   { name: 'libkrb5-dev', purpose: 'editor', why: "compiles one of VS Code's modules" },
   { name: 'python3', purpose: 'editor', why: "compiles VS Code's modules", program: 'python3' },
   { name: 'make', purpose: 'editor', why: "compiles VS Code's modules", program: 'make' },
+  { name: 'linux-source', purpose: 'machine', why: 'the source of the guest kernel', optional: true },
+  { name: 'make', purpose: 'machine', why: 'builds the guest kernel', program: 'make', optional: true },
+  { name: 'flex', purpose: 'machine', why: 'builds the guest kernel', program: 'flex', optional: true },
+  { name: 'bison', purpose: 'machine', why: 'builds the guest kernel', program: 'bison', optional: true },
+  { name: 'bc', purpose: 'machine', why: 'builds the guest kernel', program: 'bc', optional: true },
+  { name: 'libelf-dev', purpose: 'machine', why: 'builds the guest kernel', optional: true },
+  { name: 'patch', purpose: 'machine', why: 'adapts the guest kernel', program: 'patch', optional: true },
+  {
+    name: 'xz-utils',
+    purpose: 'machine',
+    why: 'unpacks the source of the guest kernel',
+    program: 'xz',
+    optional: true,
+  },
+  {
+    name: 'qemu-system-x86',
+    purpose: 'test',
+    why: 'emulates a computer with KVM where this one has none',
+    program: 'qemu-system-x86_64',
+    optional: true,
+  },
+  { name: 'busybox-static', purpose: 'test', why: 'first root of that computer', program: 'busybox', optional: true },
+  { name: 'zstd', purpose: 'test', why: "unpacks that computer's kernel (Ubuntu)", program: 'zstd', optional: true },
   { name: 'attr', purpose: 'test', why: 'conformance tests of extended attributes', program: 'setfattr' },
   { name: 'acl', purpose: 'test', why: 'conformance tests of access lists', program: 'setfacl' },
   { name: 'util-linux', purpose: 'test', why: 'unshare, flock and setpriv in tests', program: 'unshare' },
@@ -66,6 +90,7 @@ const libraryFiles = {
   'nlohmann-json3-dev': ['/usr/include/nlohmann/json.hpp', '/usr/local/include/nlohmann/json.hpp'],
   'doctest-dev': ['/usr/include/doctest/doctest.h', '/usr/local/include/doctest/doctest.h'],
   'libseccomp-dev': ['/usr/include/seccomp.h', '/usr/local/include/seccomp.h'],
+  'libelf-dev': ['/usr/include/libelf.h', '/usr/local/include/libelf.h'],
   'libkrb5-dev': ['/usr/include/gssapi/gssapi.h', '/usr/include/gssapi.h'],
 };
 

@@ -1,5 +1,5 @@
 // Makes a fresh Debian or Ubuntu machine able to build, start and test Bough, and does nothing where nothing is missing.
-//   node scripts/setup.mjs [--for build,editor,test] [--yes]
+//   node scripts/setup.mjs [--for build,editor,test,machine] [--yes]
 // Used by `npm start` and `npm test`; each names what it needs.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

@@ -18,6 +18,7 @@ import { root } from './processes.mjs';
  * @property {'last-line' | 'vitest' | 'status'} counts
  * @property {number} minutes after which it is killed and counts as failed
  * @property {boolean} [vscodeWeb] needs VS Code for the browser
+ * @property {boolean} [machines] needs KVM, here or emulated, and the guest kernel, which BOUGH_KERNEL then names
  * @property {() => string | undefined} [skip] why this machine cannot run it
  */
 
@@ -126,6 +127,15 @@ export const suites = [
     counts: 'last-line',
     minutes: 40,
     skip: withoutFuse,
+  },
+  {
+    name: 'kvm-host',
+    shows: 'commands find a KVM that works: of this computer, or emulated',
+    needs: 'test/vm/kvm-host/main.ts',
+    command: [tsx, 'test/vm/kvm-host/main.ts'],
+    counts: 'last-line',
+    machines: true,
+    minutes: 20,
   },
   {
     name: 'agents',

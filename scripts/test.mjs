@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import { countsOfLastLine, countsOfVitest, sum, summaryLine } from './count.mjs';
 import { cleanUpOnce, detachMounts, killProcesses, lastLines, mountsUnder, root, run } from './processes.mjs';
 import { ensureVscodeWeb } from './install-vscode-web.mjs';
+import { ensureMachines } from './machines.mjs';
 import { duration, printError, runMain, SetupError } from './report.mjs';
 import { setUp } from './setup.mjs';
 import { isPresent, suites } from './suites.mjs';
@@ -42,11 +43,13 @@ await runMain(async () => {
     return 1;
   }
   mkdirSync(logFolder, { recursive: true });
+  const withoutMachines = chosen.some((suite) => suite.machines) ? await prepareMachines() : undefined;
   const withoutWeb = chosen.some((suite) => suite.vscodeWeb) ? await installVscodeWeb() : undefined;
   /** @type {Outcome[]} */
   const outcomes = [];
   for (const suite of chosen) {
-    outcomes.push(await runSuite(suite, suite.skip?.() ?? (suite.vscodeWeb ? withoutWeb : undefined)));
+    const needed = (suite.vscodeWeb ? withoutWeb : undefined) ?? (suite.machines ? withoutMachines : undefined);
+    outcomes.push(await runSuite(suite, suite.skip?.() ?? needed));
   }
   printTable(outcomes);
   const total = sum(outcomes.map((o) => o.counts));
@@ -57,7 +60,7 @@ await runMain(async () => {
 /** Set-up; a failure of it is the one failed test of the run. @param {boolean} yes */
 async function prepare(yes) {
   try {
-    await setUp({ purposes: ['build', 'editor', 'test'], yes });
+    await setUp({ purposes: ['build', 'editor', 'test', 'machine'], yes });
     return true;
   } catch (error) {
     printError(error);
@@ -84,6 +87,22 @@ function choose(only) {
 async function installVscodeWeb() {
   try {
     await ensureVscodeWeb();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    printError(error);
+    return `${error.code}: ${error.what}`;
+  }
+}
+
+/**
+ * The guest kernel and a place with KVM, ready before the first suite counts its minutes.
+ * @returns {Promise<string | undefined>} why there are none on this machine
+ */
+async function prepareMachines() {
+  try {
+    const kernel = await ensureMachines();
+    process.env['BOUGH_KERNEL'] = kernel.path; // for every suite: none looks for it again
     return undefined;
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;

@@ -31,26 +31,19 @@ Result<Done> EventLoop::open() {
 
 Result<Done> EventLoop::restart() {
   generation_++;
-  watches_.clear();
+  handlers_.clear();
   epoll_.reset();
   wake_.reset();
   return open();
 }
 
-Result<Done> EventLoop::add(int fd, std::uint32_t events, Handler handler, bool device) {
-  // The entry comes first: the loop's thread may see an event before epoll_ctl has returned here.
-  {
-    const std::lock_guard guard(watchesLock_);
-    watches_[fd] = std::make_shared<Watch>(Watch{std::move(handler), device});
-  }
+Result<Done> EventLoop::watch(int fd, std::uint32_t events, Handler handler) {
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return Done{};
-  const int errnum = errno;
-  const std::lock_guard guard(watchesLock_);
-  watches_.erase(fd);
-  return sysError(errnum, "epoll_ctl");
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return sysError(errno, "epoll_ctl");
+  handlers_[fd] = std::make_shared<Handler>(std::move(handler));
+  return Done{};
 }
 
 void EventLoop::change(int fd, std::uint32_t events) {
@@ -61,32 +54,13 @@ void EventLoop::change(int fd, std::uint32_t events) {
 }
 
 void EventLoop::unwatch(int fd) {
-  const std::lock_guard guard(watchesLock_);
-  if (watches_.erase(fd) > 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  if (handlers_.erase(fd) > 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
 void EventLoop::wake() {
   const std::uint64_t one = 1;
   // Fails only when the counter is full: then a wake-up is pending anyway.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-}
-
-std::shared_ptr<EventLoop::Watch> EventLoop::find(int fd) {
-  const std::lock_guard guard(watchesLock_);
-  const auto found = watches_.find(fd);
-  return found == watches_.end() ? nullptr : found->second;
-}
-
-void EventLoop::call(int fd, std::uint32_t events) {
-  const std::shared_ptr<Watch> watch = find(fd);
-  if (watch == nullptr) return;
-  if (!watch->device) {
-    watch->handler(events);
-    return;
-  }
-  const std::lock_guard guard(deviceLock_);
-  // A vCPU's thread may have taken it away while this one waited for the lock.
-  if (find(fd) == watch) watch->handler(events);
 }
 
 void EventLoop::runOnce(int timeoutMs) {
@@ -98,8 +72,9 @@ void EventLoop::runOnce(int timeoutMs) {
     if (event.data.fd == wake_.get()) {
       std::uint64_t calls = 0;
       if (::read(wake_.get(), &calls, sizeof calls) > 0 && woken_) woken_();
-    } else {
-      call(event.data.fd, event.events);
+    } else if (const auto found = handlers_.find(event.data.fd); found != handlers_.end()) {
+      const std::shared_ptr<Handler> handler = found->second;
+      (*handler)(event.events);
     }
     // A handler forked and this is the child: what is left in `ready` is the parent's.
     if (generation_ != generation) return;

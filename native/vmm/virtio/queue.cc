@@ -129,6 +129,11 @@ std::optional<DescriptorChain> Virtqueue::take() {
 
 void Virtqueue::untake() { nextAvailable_--; }
 
+std::size_t Virtqueue::waiting() const {
+  if (!ready()) return 0;
+  return static_cast<std::uint16_t>(availableIndex().value_or(nextAvailable_) - nextAvailable_);
+}
+
 void Virtqueue::askForKick() {
   if (!ready() || !layout_.eventIndex) return;
   memory_->store(at(layout_.used, ring::availableEvent(layout_.size)), availableIndex().value_or(nextAvailable_));

@@ -89,6 +89,8 @@ class Virtqueue {
   std::optional<DescriptorChain> take();
   /// Puts the last taken chain back, as if it had not been taken: it was not answered and nothing of it was done.
   void untake();
+  /// How many requests wait to be taken.
+  std::size_t waiting() const;
   /// Asks the driver to kick when it adds one more chain, however many are there. A driver need not kick without this
   /// before take() has come to the end.
   void askForKick();

@@ -59,6 +59,15 @@ export const suites = [
     minutes: 30,
   },
   {
+    name: 'tidy',
+    shows: 'clang-tidy finds nothing in the C++ code',
+    needs: 'scripts/check-cpp.mjs',
+    command: ['node', 'scripts/check-cpp.mjs', '--tidy'],
+    counts: 'last-line',
+    minutes: 60,
+    skip: () => (findProgram('clang-tidy-19') === undefined ? withoutClang() ?? 'CLANG_TIDY_MISSING: clang-tidy-19 is not installed' : undefined),
+  },
+  {
     name: 'unit',
     shows: 'TypeScript units behave',
     needs: 'vitest.config.ts',
@@ -136,6 +145,15 @@ export const suites = [
     counts: 'last-line',
     machines: true,
     minutes: 20,
+  },
+  {
+    name: 'guest-kernel',
+    shows: 'the guest kernel boots and has what programs need',
+    needs: 'test/vm/guest-kernel/main.ts',
+    command: [tsx, 'test/vm/guest-kernel/main.ts'],
+    counts: 'last-line',
+    machines: true,
+    minutes: 15,
   },
   {
     name: 'agents',

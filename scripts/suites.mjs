@@ -65,7 +65,10 @@ export const suites = [
     command: ['node', 'scripts/check-cpp.mjs', '--tidy'],
     counts: 'last-line',
     minutes: 60,
-    skip: () => (findProgram('clang-tidy-19') === undefined ? withoutClang() ?? 'CLANG_TIDY_MISSING: clang-tidy-19 is not installed' : undefined),
+    skip: () =>
+      findProgram('clang-tidy-19') === undefined
+        ? (withoutClang() ?? 'CLANG_TIDY_MISSING: clang-tidy-19 is not installed')
+        : undefined,
   },
   {
     name: 'unit',

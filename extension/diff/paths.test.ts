@@ -9,6 +9,13 @@ test('names that are not UTF-8 are shown, and never look like another name', () 
   expect(pathKey(latin)).not.toBe(pathKey('docs/caf\\xe9.txt'));
 });
 
+test('a name stays on one line and in its own direction', () => {
+  expect(pathLabel('new\nline')).toBe('new\\x0aline');
+  expect(pathLabel('evil\u202etxt.js')).toBe('evil\\u{202e}txt.js');
+  expect(pathLabel('größe/🌳')).toBe('größe/🌳');
+  expect(baseName('a/new\nline')).toBe('new\\x0aline');
+});
+
 test('a file is inside a folder, or it is not', () => {
   expect(relativeInside('/a/b', '/a/b/c/d')).toBe('c/d');
   expect(relativeInside('/a/b', '/a/b/..c')).toBe('..c');

@@ -7,9 +7,14 @@ export function pathKey(wire: WirePath): string {
   return typeof wire === 'string' ? wire : `\0${wire.b64}`;
 }
 
-/** For people: bytes that are not UTF-8 are shown as `\xNN`, so that two names never look the same. */
+/** For people: bytes that are not UTF-8 are shown as `\xNN`, so that two names never look the same; likewise what would break or turn the line. */
 export function pathLabel(wire: WirePath): string {
-  if (typeof wire === 'string') return wire;
+  if (typeof wire === 'string') {
+    return wire.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
+      const code = character.codePointAt(0) ?? 0;
+      return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`;
+    });
+  }
   const bytes = Buffer.from(wire.b64, 'base64');
   let label = '';
   for (const character of bytes.toString('latin1')) {

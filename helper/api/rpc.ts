@@ -12,6 +12,7 @@ import {
 } from 'vscode-jsonrpc/node';
 import { z } from 'zod';
 import { BoughError, errorCode } from '../protocol/failure.js';
+import { diskFailure } from '../state/disk-failure.js';
 import type { ErrorData, Notifications, Requests } from '../protocol/rpc.js';
 import type { BranchService } from '../branches/service.js';
 import { watchProgress, type ProgressTarget } from './progress.js';
@@ -186,7 +187,8 @@ export class ClientConnection {
     void this.connection.sendNotification(name, params).catch(() => undefined);
   }
 
-  private failure(method: string, error: unknown): ResponseError<ErrorData> {
+  private failure(method: string, thrown: unknown): ResponseError<ErrorData> {
+    const error = diskFailure(thrown) ?? thrown;
     if (error instanceof z.ZodError) {
       const issue = error.issues[0];
       const where = issue === undefined || issue.path.length === 0 ? '' : ` (${issue.path.join('.')})`;

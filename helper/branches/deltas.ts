@@ -2,7 +2,7 @@
 // lists of branches.
 import type { BranchInfo } from '../protocol/boughfs.js';
 import type { StoreLink } from '../files/store-link.js';
-import { pathKey } from './wire-path.js';
+import { pathKey } from '../protocol/wire-path.js';
 
 const PAGE = 5000;
 /** An agent that writes all the time must not make the helper diff all the time. */

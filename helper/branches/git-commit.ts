@@ -6,7 +6,7 @@ import { join, relative } from 'node:path';
 import { simpleGit, type SimpleGit } from 'simple-git';
 import type { WirePath } from '../protocol/boughfs.js';
 import { BoughError } from '../protocol/failure.js';
-import { pathKey, unquote } from './wire-path.js';
+import { pathKey, unquote } from '../protocol/wire-path.js';
 
 export interface GitResult {
   readonly commit: string | null;

@@ -1,21 +1,24 @@
 // Does what boughfs leaves to its callers: text files that both the branch and its parent changed are merged by lines, then the
 // commit or rebase is tried again. Used by committing.ts.
-import type { Conflict, FileStat, Side, WirePath } from '../protocol/boughfs.js';
+import type { Conflict, Side, WirePath } from '../protocol/boughfs.js';
 import { BoughError, errorCode } from '../protocol/failure.js';
 import type { StoreLink } from '../files/store-link.js';
 import { asText, MERGE_LIMIT_BYTES, mergeText, mergeValue } from './text-merge.js';
-import { pathKey } from './wire-path.js';
+import { pathKey } from '../protocol/wire-path.js';
 
 /** A person who saves again and again must not keep a commit going for ever. */
 const ROUNDS = 8;
 const CHUNK = 8 * 1024 * 1024;
 
+/** An editor that saves truncates and then writes: what lies between is nobody's text. */
+const SAVING_MS = 50;
+
 interface Merged {
-  readonly path: WirePath;
+  readonly conflict: Conflict;
   readonly content: string;
   readonly mode: number;
-  /** The parent's file that went into it. */
-  readonly theirs: { readonly text: string; readonly stat: FileStat };
+  /** The parent's text that went into it. */
+  readonly seen: string;
 }
 
 /** Runs `attempt`; where it meets conflicts that merge cleanly, settles them and runs it again. */
@@ -46,7 +49,7 @@ async function settle(
   const ready: Merged[] = [];
   const left: Conflict[] = [];
   for (const conflict of conflicts) {
-    const merged = await mergeOne(link, branch, conflict);
+    const merged = await mergePatiently(link, branch, conflict);
     if (merged === null) left.push(conflict);
     else ready.push(merged);
   }
@@ -59,16 +62,26 @@ async function settle(
     });
   }
   for (const merged of ready) await resolve(link, branch, merged);
-  return ready.map(({ path }) => path);
+  return ready.map(({ conflict }) => conflict.path);
+}
+
+/** Twice where it does not merge: the first look may have met a save that was not finished. */
+async function mergePatiently(link: StoreLink, branch: string, conflict: Conflict): Promise<Merged | null> {
+  const first = await mergeOne(link, branch, conflict);
+  if (first !== null || !mayMerge(conflict)) return first;
+  await new Promise((done) => setTimeout(done, SAVING_MS));
+  return mergeOne(link, branch, conflict);
+}
+
+function mayMerge({ reason, base, ours, theirs }: Conflict): boolean {
+  const plain = [base, ours, theirs].every(
+    (side) => side.type === 'file' && !side.binary && side.size <= MERGE_LIMIT_BYTES,
+  );
+  return reason === 'both-changed' && plain;
 }
 
 async function mergeOne(link: StoreLink, branch: string, conflict: Conflict): Promise<Merged | null> {
-  const sides = [conflict.base, conflict.ours, conflict.theirs];
-  const plain = sides.every((side) => side.type === 'file' && !side.binary && side.size <= MERGE_LIMIT_BYTES);
-  if (conflict.reason !== 'both-changed' || !plain) return null;
-  const at = (side: Side) => ({ branch, side, path: conflict.path });
-  // Its identity before its content: a save in between shows when it is compared in `resolve`.
-  const stat = await link.request('branch.stat', at('parent'));
+  if (!mayMerge(conflict)) return null;
   const [base, ours, theirs] = await Promise.all(
     (['point', 'branch', 'parent'] as const).map((side) => readText(link, branch, side, conflict.path)),
   );
@@ -79,9 +92,7 @@ async function mergeOne(link: StoreLink, branch: string, conflict: Conflict): Pr
   if (base === theirs) return null;
   const content = mergeText(base, ours, theirs);
   const mode = mergeValue(conflict.base.mode, conflict.ours.mode, conflict.theirs.mode);
-  return content === null || mode === undefined
-    ? null
-    : { path: conflict.path, content, mode, theirs: { text: theirs, stat } };
+  return content === null || mode === undefined ? null : { conflict, content, mode, seen: theirs };
 }
 
 /** Null where it is no text, or not kept: the text of the point is known only of files that were small enough. */
@@ -94,32 +105,31 @@ async function readText(link: StoreLink, branch: string, side: Side, path: WireP
   }
 }
 
-/**
- * Hands the merged content in. boughfs settles it against the parent as it is at that moment; if the person saved since it was
- * read, their newer text is merged into what was just handed in, and so on until both agree.
- */
-async function resolve(link: StoreLink, branch: string, merged: Merged): Promise<void> {
-  let { content, theirs } = merged;
-  const { path, mode } = merged;
-  for (let round = 0; round < ROUNDS; round++) {
-    const data = Buffer.from(content, 'utf8').toString('base64');
-    await link.request('branch.resolve', { branch, path, take: 'content', data, mode });
-    const stat = await link.request('branch.stat', { branch, side: 'parent', path });
-    if (sameFile(stat, theirs.stat)) return;
-    const text = asText(await readWhole(link, branch, 'parent', path));
-    const next = text === null ? null : mergeText(theirs.text, content, text);
-    if (text === null || next === null) break;
-    content = next;
-    theirs = { text, stat };
+/** Hands the merged content in. If the person saved since it was read, boughfs refuses it, and their newer text is merged. */
+async function resolve(link: StoreLink, branch: string, first: Merged): Promise<void> {
+  const { conflict } = first;
+  const { path } = conflict;
+  let merged: Merged | null = first;
+  for (let round = 0; merged !== null && round < ROUNDS; round++) {
+    const { content, mode, seen } = merged;
+    try {
+      const [data, text] = [base64(content), base64(seen)];
+      await link.request('branch.resolve', { branch, path, take: 'content', data, mode, seen: text });
+      return;
+    } catch (error) {
+      if (errorCode(error) !== 'E_MOVED') throw error;
+    }
+    merged = await mergePatiently(link, branch, conflict);
   }
   throw new BoughError('E_CONFLICT', 'A file was changed in the parent while it was being merged.', {
+    conflicts: [conflict],
     paths: [path],
     fix: 'Save your files and commit again.',
   });
 }
 
-function sameFile(a: FileStat, b: FileStat): boolean {
-  return a.type === b.type && a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs;
+function base64(text: string): string {
+  return Buffer.from(text, 'utf8').toString('base64');
 }
 
 /** A whole file, in pieces of what one answer may hold. E_TOO_BIG over the limit. */

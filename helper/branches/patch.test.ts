@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Change } from '../protocol/boughfs.js';
 import { patchOf, textHunks } from './patch.js';
-import { pathBytes } from './wire-path.js';
+import { pathBytes } from '../protocol/wire-path.js';
 
 let folder = '';
 beforeAll(() => {

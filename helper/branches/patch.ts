@@ -3,7 +3,7 @@
 import { structuredPatch } from 'diff';
 import type { Change, WirePath } from '../protocol/boughfs.js';
 import { asText, lines } from './text-merge.js';
-import { pathBytes, quote } from './wire-path.js';
+import { pathBytes, quote } from '../protocol/wire-path.js';
 
 const CONTEXT = 3;
 /** A diff of more is told in one line: nobody reads it, and it would hold the helper up. */

@@ -15,7 +15,7 @@ import { readWhole } from './merging.js';
 import { patchOf } from './patch.js';
 import { strayFolders } from './reconcile.js';
 import { branchesOf, branchOf, workspaceOf } from './view.js';
-import { pathKey } from './wire-path.js';
+import { pathKey } from '../protocol/wire-path.js';
 import type { OpenWorkspace, Surroundings } from './workspace.js';
 import { Workspaces } from './workspaces.js';
 
@@ -283,7 +283,7 @@ export class BranchService {
     const { places, environment } = this.around;
     const workspaces = this.spaces.all();
     const processes = await this.spaces.endUnheld();
-    let files = await removeDeadSockets(places);
+    let files = (await removeDeadSockets(places)) + this.around.machine.clear();
     for (const workspace of workspaces.filter(({ link }) => link.isOpen)) {
       files += await workspace.lock.run(async () => {
         const strays = strayFolders(workspace);

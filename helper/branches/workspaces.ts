@@ -1,6 +1,6 @@
 // The workspaces that are open in this helper: opens them, puts in order what was left, and finds the one that a branch belongs to.
 // Used by service.ts.
-import { lstatSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, realpathSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { Survivor } from '../machines/machine.js';
 import { isWithin } from '../machines/host-view.js';
@@ -32,6 +32,7 @@ export class Workspaces {
     const { database, machine, places, log } = this.around;
     const ended = await endOrphans(machine, places, ({ role }) => role === 'agent');
     if (ended > 0) log(`ended ${ended} commands that an earlier helper had started`);
+    machine.clear();
     this.survivors = machine.survivors(places.state);
     // One that the earlier helper had only just begun to start may not have been there to be seen.
     setTimeout(() => void this.endUnheld().catch((error: unknown) => log(String(error))), LATECOMERS_MS).unref();
@@ -45,6 +46,8 @@ export class Workspaces {
 
   /** @param folder as a person names it */
   at(folder: string): Promise<OpenWorkspace> {
+    // What was branched from a folder that is gone can still be looked at and discarded.
+    if (this.known().includes(folder) && !existsSync(folder)) return this.get(folder);
     return this.get(realFolder(folder, this.around.places.state));
   }
 

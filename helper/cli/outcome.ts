@@ -58,8 +58,3 @@ export function describeError(error: unknown): DescribedError {
     data: { code, message, ...detail, fix },
   };
 }
-
-/** Wrong use of the command line: nothing was asked of the helper. */
-export function usageError(message: string, fix: string): BoughError {
-  return new BoughError('E_USAGE', message, { fix });
-}

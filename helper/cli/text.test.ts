@@ -6,9 +6,8 @@ import type { Branch } from '../protocol/rpc.js';
 import { columns, counted } from './columns.js';
 import { diffText } from './commands/diff.js';
 import { listText } from './commands/list.js';
-import { relativePath } from './commands/show.js';
 import { describeError } from './outcome.js';
-import { pathText } from './path-text.js';
+import { pathArgument, pathText } from './path-text.js';
 import { pickBranch, shortId } from './pick-branch.js';
 
 function branch(fields: Partial<Branch> & { id: string }): Branch {
@@ -96,9 +95,10 @@ describe('which branch is meant', () => {
 
 describe('text', () => {
   it('of names cannot move the cursor or hide a line', () => {
-    expect(pathText('a\u001b[2Kb\nc')).toBe('a\\u{1b}[2Kb\\u{a}c');
-    expect(pathText('evil\u202etxt.js')).toBe('evil\\u{202e}txt.js');
-    expect(pathText({ b64: Buffer.from([0x61, 0xff, 0x0a]).toString('base64') })).toBe('a\\377\\012');
+    expect(pathText('a\u001b[2Kb\nc')).toBe('"a\\033[2Kb\\nc"');
+    expect(pathText('evil\u202etxt.js')).toBe('"evil\\342\\200\\256txt.js"');
+    expect(pathText({ b64: Buffer.from([0x61, 0xff, 0x0a]).toString('base64') })).toBe('"a\\377\\n"');
+    expect(pathText('größe\t🌳')).toBe('"größe\\t🌳"');
     expect(pathText('größe/🌳')).toBe('größe/🌳');
   });
 
@@ -189,11 +189,19 @@ it('a diff hides nothing', () => {
   expect(diffText({ changes: [], total: 0, drift: { changed: [], others: 0 } })).toBe('0 changes');
 });
 
+it('a path that was printed may be given back', () => {
+  const bytes = { b64: Buffer.from('bytes-\xff-end\n', 'latin1').toString('base64') };
+  for (const path of [bytes, 'new\nline', 'größe\t🌳', 'say "hi"', 'back\\slash', 'a\\377', 'plain', '-rf']) {
+    expect(pathArgument(pathText(path))).toEqual(path);
+  }
+});
+
 it('paths stay in the folder', () => {
-  expect(relativePath('./src//pages.js')).toBe('src/pages.js');
-  expect(relativePath('.')).toBe('');
-  expect(codeOf(() => relativePath('../x'))).toBe('E_USAGE');
-  expect(codeOf(() => relativePath('/etc/passwd'))).toBe('E_USAGE');
+  expect(pathArgument('./src//pages.js')).toBe('src/pages.js');
+  expect(pathArgument('.')).toBe('');
+  expect(codeOf(() => pathArgument('../x'))).toBe('E_USAGE');
+  expect(codeOf(() => pathArgument('/etc/passwd'))).toBe('E_USAGE');
+  expect(codeOf(() => pathArgument('"a/\\056./../b"'))).toBe('E_USAGE');
 });
 
 it('an error has its code, its fix and its paths', () => {

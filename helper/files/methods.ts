@@ -77,6 +77,8 @@ export interface Methods {
       readonly take: 'ours' | 'theirs' | 'content';
       readonly data?: string;
       readonly mode?: number;
+      /** With `content`: the parent's text that went into it. E_MOVED if the parent has another one by now. */
+      readonly seen?: string;
     },
     None,
   ];

@@ -65,6 +65,8 @@ export interface Machine {
   adopt(init: ProcessId): Run | null;
   /** Runs of this state folder that are alive, whoever started them. */
   survivors(state: string): readonly Survivor[];
+  /** Removes what runs left that ended while no helper was there; how many things. */
+  clear(): number;
 }
 
 export interface Survivor {

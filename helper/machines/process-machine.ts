@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { findProgram } from '../agents/find-program.js';
 import { pidfdOpen, pidfdSendSignal } from '../native/addon.js';
 import { BoughError } from '../protocol/failure.js';
-import { limitProcesses, ownGroupParent } from './cgroup.js';
+import { limitRun, ownGroupParent, removeEmptyGroups } from './cgroup.js';
 import { bubblewrapArguments, markers, type Host } from './bubblewrap.js';
 import { isWithin, privateEntries, systemBinds, toolChain, type Mask } from './host-view.js';
 import type { ProcessId } from '../state/process-id.js';
@@ -79,7 +79,7 @@ export class ProcessMachine implements Machine {
       });
     }
     run.begin(init, early);
-    const group = limitProcesses(this.groupParent, `bough-${init.pid}`, [init.pid, ...membersOf(init)]);
+    const group = limitRun(this.groupParent, [init.pid, ...membersOf(init)]);
     if (group) void run.exited.then(() => group.remove());
     return run;
   }
@@ -99,6 +99,10 @@ export class ProcessMachine implements Machine {
       const starter = outer !== null && bubblewrapOf(outer).length > 0 ? parentOf(outer) : null;
       return [{ branch: after(markers.branch), role: after(markers.role) as RunRole, init, starter }];
     });
+  }
+
+  clear(): number {
+    return removeEmptyGroups(this.groupParent);
   }
 
   private host(): Host {

@@ -87,6 +87,27 @@ export async function fileTests(suite: Suite, bough: Command): Promise<void> {
     await bough.failure('E_USAGE', 'diff', 'session', '--patch', '--against', 'session');
   });
 
+  await suite.test(
+    'names with newlines and of bytes that are no text are shown on one line, and may be given back',
+    async () => {
+      const make = String.raw`printf one > "$(printf 'new\nline')"; printf two > "$(printf 'bytes-\377')"; printf three > -rf`;
+      await bough.exec('session', make);
+      const listed = (await bough.text('diff', 'session')).split('\n').filter((line) => /bytes-|line|-rf/.test(line));
+      assert.deepEqual(listed.map((line) => line.split(/ {2,}/)[1]).sort(), ['"bytes-\\377"', '"new\\nline"', '-rf']);
+      assert.equal(await bough.text('show', 'session', '"new\\nline"'), 'one');
+      assert.equal(await bough.text('show', 'session', '"bytes-\\377"'), 'two');
+      assert.match(await bough.text('show', 'session', '.'), /^"bytes-\\377"$/m);
+      await bough.failure('E_NO_PATH', 'show', 'session', '"bytes-\\376"');
+      const { paths } = await bough.json('commit', 'session', '--path', '"bytes-\\377"', '--path=-rf');
+      assert.equal(paths, 2);
+      const names = readdirSync(folder, { encoding: 'buffer' }).map((name) => name.toString('latin1'));
+      assert.ok(names.includes('bytes-\xff') && names.includes('-rf') && !names.includes('new\nline'));
+      await bough.json('undo');
+      await bough.exec('session', String.raw`rm -- -rf "$(printf 'new\nline')" "$(printf 'bytes-\377')"`);
+      assert.deepEqual(differences(before, snapshotOf(folder)), []);
+    },
+  );
+
   await suite.test('mount gives a folder that every program can use', async () => {
     const mounted = (await bough.text('mount', 'session')).trimEnd();
     assert.ok(readFileSync(join(mounted, 'README.md'), 'utf8').endsWith('more\n'));

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HelperClient } from '../../helper/api/client.js';
-import { quotedPath } from '../../helper/branches/wire-path.js';
+import { quotedPath } from '../../helper/protocol/wire-path.js';
 import { until, type Checks } from '../harness.js';
 import { initialize } from './language-client.js';
 import { branchNow, codeOf, ensure, equal, World } from './world.js';

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 
 import { collect, declare, takesBranch, withSession, type CommonOptions } from '../command.js';
 import { counted } from '../columns.js';
-import { usageError } from '../outcome.js';
+import { usageError } from '../usage-error.js';
 import { plainText } from '../path-text.js';
 import { branchText } from '../pick-branch.js';
 

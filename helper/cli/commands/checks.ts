@@ -4,7 +4,8 @@ import type { Command } from 'commander';
 import type { Branch, CheckRun } from '../../protocol/rpc.js';
 import { columns } from '../columns.js';
 import { declare, withSession, type CommonOptions } from '../command.js';
-import { usageError, type Outcome } from '../outcome.js';
+import { type Outcome } from '../outcome.js';
+import { usageError } from '../usage-error.js';
 import { branchText, pickBranch } from '../pick-branch.js';
 import type { Session } from '../session.js';
 

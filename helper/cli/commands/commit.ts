@@ -4,10 +4,9 @@ import type { Command } from 'commander';
 import { counted } from '../columns.js';
 import { collect, declare, takesBranch, withSession, type CommonOptions } from '../command.js';
 import type { Outcome } from '../outcome.js';
-import { pathText, plainText } from '../path-text.js';
+import { pathArgument, pathText, plainText } from '../path-text.js';
 import { branchText } from '../pick-branch.js';
 import type { Branch, Requests } from '../../protocol/rpc.js';
-import { relativePath } from './show.js';
 
 interface CommitOptions extends CommonOptions {
   readonly path: readonly string[];
@@ -29,7 +28,7 @@ export function commitCommand(): Command {
         const branch = await session.branch(options.branch ?? wanted);
         const result = await session.request('bough/commit', {
           branch: branch.id,
-          ...(options.path.length > 0 ? { paths: options.path.map(relativePath) } : {}),
+          ...(options.path.length > 0 ? { paths: options.path.map(pathArgument) } : {}),
           ...(options.git === undefined ? {} : { git: { message: options.git } }),
         });
         return commitOutcome(branch, result);

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { Change, DiffResult } from '../../protocol/boughfs.js';
 import { columns, counted } from '../columns.js';
 import { declare, takesBranch, withSession, type CommonOptions } from '../command.js';
-import { usageError } from '../outcome.js';
+import { usageError } from '../usage-error.js';
 import { pathText } from '../path-text.js';
 import { pickBranch } from '../pick-branch.js';
 import type { Session } from '../session.js';

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 
 import { declare, withSession, type CommonOptions } from '../command.js';
-import { usageError } from '../outcome.js';
+import { usageError } from '../usage-error.js';
 
 interface ExecOptions extends CommonOptions {
   readonly timeout?: string;

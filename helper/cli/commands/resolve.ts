@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { Option, type Command } from 'commander';
 
 import { columns, counted } from '../columns.js';
+import type { WirePath } from '../../protocol/boughfs.js';
 import { declare, withSession, type CommonOptions } from '../command.js';
-import { usageError, type Outcome } from '../outcome.js';
-import { pathText } from '../path-text.js';
+import { type Outcome } from '../outcome.js';
+import { usageError } from '../usage-error.js';
+import { pathArgument, pathText } from '../path-text.js';
 import { branchText } from '../pick-branch.js';
 import type { Session } from '../session.js';
-import { relativePath } from './show.js';
 
 interface ResolveOptions extends CommonOptions {
   readonly take?: 'ours' | 'theirs';
@@ -29,16 +30,19 @@ export function resolveCommand(): Command {
       await withSession(options, async (session) => {
         const branch = await session.branch(wanted);
         if (path !== undefined) {
-          await settle(session, branch.id, relativePath(path), options);
+          await settle(session, branch.id, pathArgument(path), options);
         }
         return remaining(session, branch.id, branchText(branch));
       });
     });
 }
 
-async function settle(session: Session, branch: string, path: string, options: ResolveOptions): Promise<void> {
+async function settle(session: Session, branch: string, path: WirePath, options: ResolveOptions): Promise<void> {
   if ((options.take === undefined) === (options.with === undefined)) {
-    throw usageError('resolve takes a path with either --take or --with.', `bough resolve fix ${path} --take ours`);
+    throw usageError(
+      'resolve takes a path with either --take or --with.',
+      `bough resolve fix ${pathText(path)} --take ours`,
+    );
   }
   if (options.take !== undefined) {
     await session.request('bough/resolve', { branch, path, take: options.take });

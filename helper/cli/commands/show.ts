@@ -1,10 +1,11 @@
 // bough show: a file, a folder or a link as a branch, its branch point or its parent has it.
 import { Option, type Command } from 'commander';
 
-import type { Side } from '../../protocol/boughfs.js';
+import type { Side, WirePath } from '../../protocol/boughfs.js';
 import { declare, withSession, type CommonOptions } from '../command.js';
-import { usageError, type Outcome } from '../outcome.js';
-import { pathText } from '../path-text.js';
+import { type Outcome } from '../outcome.js';
+import { usageError } from '../usage-error.js';
+import { pathArgument, pathText } from '../path-text.js';
 import type { Session } from '../session.js';
 
 interface ShowOptions extends CommonOptions {
@@ -32,21 +33,12 @@ export function showCommand(): Command {
         const path = options.branch === undefined ? second : first;
         if (path === undefined) throw usageError('show takes a branch and a path.', 'bough show fix src/pages.js');
         const { id } = await session.branch(options.branch ?? first);
-        return show(session, id, options.side, relativePath(path), options.json);
+        return show(session, id, options.side, pathArgument(path), options.json);
       });
     });
 }
 
-/** `./a//b/` is `a/b`; a path never leaves the folder. */
-export function relativePath(path: string): string {
-  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
-  if (path.startsWith('/') || parts.includes('..')) {
-    throw usageError(`${path} does not lie in the folder.`, 'Give a path relative to the folder, without "..".');
-  }
-  return parts.join('/');
-}
-
-async function show(session: Session, branch: string, side: Side, path: string, json: boolean): Promise<Outcome> {
+async function show(session: Session, branch: string, side: Side, path: WirePath, json: boolean): Promise<Outcome> {
   const stat = await session.request('bough/stat', { branch, side, path });
   const fields = { branch, side, path, stat };
   if (stat.type === 'directory') {

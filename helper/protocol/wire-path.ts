@@ -1,6 +1,6 @@
 // Paths as boughfs tells them: text, or base64 where the bytes are no UTF-8. Used wherever paths are compared, printed or given to
 // git.
-import type { WirePath } from '../protocol/boughfs.js';
+import type { WirePath } from './boughfs.js';
 
 /** The bytes of a path. */
 export function pathBytes(path: WirePath): Buffer {
@@ -50,22 +50,17 @@ export function quote(bytes: Buffer): string {
   return plain ? result : `"${result}"`;
 }
 
-/** The reverse of quote. */
+/** The reverse of quote, and of plain text in quotes; text without quotes is what it is. */
 export function unquote(text: string): Buffer {
   if (!text.startsWith('"') || !text.endsWith('"') || text.length < 2) return Buffer.from(text, 'utf8');
-  const bytes: number[] = [];
   const names = new Map([...escapes].map(([byte, escape]) => [escape.charAt(1), byte]));
-  const inner = text.slice(1, -1);
-  for (let at = 0; at < inner.length; at++) {
-    if (inner[at] !== '\\') {
-      bytes.push(...Buffer.from(inner[at] ?? '', 'utf8'));
-      continue;
-    }
-    const octal = /^[0-7]{3}/.exec(inner.slice(at + 1))?.[0];
-    bytes.push(
-      octal === undefined ? (names.get(inner.charAt(at + 1)) ?? inner.charCodeAt(at + 1)) : parseInt(octal, 8),
-    );
-    at += octal === undefined ? 1 : 3;
-  }
-  return Buffer.from(bytes);
+  const parts = text.slice(1, -1).match(/\\[0-7]{3}|\\[^]|[^\\]+/gu) ?? [];
+  return Buffer.concat(
+    parts.map((part) => {
+      if (!part.startsWith('\\')) return Buffer.from(part, 'utf8');
+      const octal = /^\\[0-7]{3}$/.test(part) ? parseInt(part.slice(1), 8) : undefined;
+      const byte = octal ?? names.get(part.slice(1));
+      return byte === undefined ? Buffer.from(part.slice(1), 'utf8') : Buffer.from([byte & 0xff]);
+    }),
+  );
 }

@@ -14,6 +14,11 @@ describe('paths of any bytes', () => {
     );
   });
 
+  it('may hold plain text of any language inside the quotes', () => {
+    expect(unquote('"größe\\t🌳\\377"')).toEqual(Buffer.concat([Buffer.from('größe\t🌳'), Buffer.from([0xff])]));
+    expect(unquote('größe')).toEqual(Buffer.from('größe'));
+  });
+
   it('have one key, whichever way they are written', () => {
     expect(pathKey('grün')).toBe(pathKey({ b64: Buffer.from('grün').toString('base64') }));
     expect(wirePath(Buffer.from([0x66, 0xff]))).toEqual({ b64: 'Zv8=' });

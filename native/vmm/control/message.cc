@@ -16,13 +16,13 @@ struct Meaning {
 
 // Codes that begin with one of these; the first that fits counts. What is not here is the host's failure: 500.
 constexpr std::array kMeanings{
-    Meaning{"E_BAD_REQUEST", 400},    Meaning{"E_DESCRIPTORS", 400},  Meaning{"E_TOO_BIG", 400},
-    Meaning{"E_STATE", 400},          Meaning{"E_KERNEL", 400},       Meaning{"E_RAM_SIZE", 400},
-    Meaning{"E_VCPUS", 400},          Meaning{"E_FILE_SYSTEMS", 400}, Meaning{"E_SAVE_TARGET", 400},
-    Meaning{"E_SAVED_", 400},         Meaning{"E_KVM_DENIED", 403},   Meaning{"E_NO_METHOD", 404},
-    Meaning{"E_NO_MACHINE", 404},     Meaning{"E_NAME_TAKEN", 409},   Meaning{"E_MACHINE_EXISTS", 409},
-    Meaning{"E_TOO_MANY_FORKS", 503}, Meaning{"E_DRAIN", 503},        Meaning{"E_PARK", 503},
-    Meaning{"E_FORK", 503},           Meaning{"E_NO_MEMORY", 503},
+    Meaning{"E_BAD_REQUEST", 400},    Meaning{"E_DESCRIPTORS", 400},    Meaning{"E_TOO_BIG", 400},
+    Meaning{"E_STATE", 400},          Meaning{"E_KERNEL", 400},         Meaning{"E_COMMAND_LINE", 400},
+    Meaning{"E_RAM_SIZE", 400},       Meaning{"E_VCPUS", 400},          Meaning{"E_FILE_SYSTEMS", 400},
+    Meaning{"E_SAVE_TARGET", 400},    Meaning{"E_SAVED_", 400},         Meaning{"E_KVM_DENIED", 403},
+    Meaning{"E_NO_METHOD", 404},      Meaning{"E_NO_MACHINE", 404},     Meaning{"E_NAME_TAKEN", 409},
+    Meaning{"E_MACHINE_EXISTS", 409}, Meaning{"E_TOO_MANY_FORKS", 503}, Meaning{"E_DRAIN", 503},
+    Meaning{"E_PARK", 503},           Meaning{"E_FORK", 503},           Meaning{"E_NO_MEMORY", 503},
 };
 
 Error badRequest(std::string message) { return Error{EINVAL, "E_BAD_REQUEST", std::move(message)}; }

@@ -14,7 +14,6 @@ namespace {
 constexpr std::uint64_t kMostRamMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kMostFileSystems = 16;
 constexpr std::size_t kLongestTag = 36;  // VIRTIO 1.2, 5.11.4
-constexpr std::size_t kLongestCommandLine = 1500;
 
 /// Thrown inside this file only.
 struct Refused {
@@ -34,10 +33,7 @@ class Params {
     if (!json.is_object()) refuse("Parameters must be an object.");
   }
 
-  bool has(const char* key) const {
-    const auto found = json_.find(key);
-    return found != json_.end() && !found->is_null();
-  }
+  bool has(const char* key) const { return json_.contains(key); }
   std::string text(const char* key, std::string otherwise = {}) const {
     if (!has(key)) return otherwise;
     if (!json_[key].is_string()) refuse(quoted(key) + " must be a string.");
@@ -159,12 +155,13 @@ Result<BootRequest> readBoot(Request& request) {
       boot.devices.fileSystems.push_back(system.neededFd("fd"));
     }
     boot.commandLine = params.text("commandLine");
-    if (boot.commandLine.size() > kLongestCommandLine ||
-        std::any_of(boot.commandLine.begin(), boot.commandLine.end(), [](char c) { return c < ' ' || c == 0x7F; })) {
-      refuse("`commandLine` must be at most 1500 characters of one line, ASCII only.");
+    // Its length is the boot protocol's to judge.
+    if (std::any_of(boot.commandLine.begin(), boot.commandLine.end(), [](char c) { return c < ' ' || c > '~'; })) {
+      refuse("`commandLine` must be one line of ASCII.");
     }
     boot.ramBytes = params.number("ramMiB", 256, 2, kMostRamMiB) << 20;
-    boot.vcpus = static_cast<unsigned>(params.number("vcpus", 1, 1, 64));
+    // How many there can be is the machine's to say: E_VCPUS.
+    boot.vcpus = static_cast<unsigned>(params.number("vcpus", 1, 0, UINT32_MAX));
     boot.vsockCid = static_cast<std::uint32_t>(params.number("vsockCid", 3, 3, UINT32_MAX - 1));
     boot.hugePages = params.flag("hugePages", true);
     const std::string cpu = params.text("cpu", "auto");

@@ -1,6 +1,7 @@
 // See server.h.
 #include "native/vmm/control/server.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -86,6 +87,9 @@ Result<std::unique_ptr<Server>> Server::start(EventLoop& loop, UniqueFd listener
 
 Result<Done> Server::serve(UniqueFd listener) {
   listener_ = std::move(listener);
+  spare_.reset(::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
+  // One that the caller made may block, and somebody else may take the connection that was told of.
+  ::fcntl(listener_.get(), F_SETFL, ::fcntl(listener_.get(), F_GETFL) | O_NONBLOCK);
   return loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
 }
 
@@ -98,7 +102,13 @@ void Server::accept() {
   // SOCK_NONBLOCK is not the listener's: it may be shared with who made it, and somebody else may take the connection
   // first.
   UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd) return;
+  if (!fd) {
+    if (errno != EMFILE && errno != ENFILE) return;
+    spare_.reset();
+    ::close(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    spare_.reset(::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
+    return;
+  }
   if (!mayConnect(fd.get()) || connections_.size() >= kMaxConnections) return;
   const ConnectionId id = nextConnection_++;
   const int number = fd.get();
@@ -222,6 +232,7 @@ Result<Done> Server::becomeChild(UniqueFd listener) {
   waiting_.clear();
   connections_.clear();
   listener_.reset();
+  spare_.reset();
   if (!listener) return Done{};
   return serve(std::move(listener));
 }

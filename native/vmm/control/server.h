@@ -79,6 +79,9 @@ class Server {
   EventLoop& loop_;
   Handler handler_;
   UniqueFd listener_;
+  /// Given up for a moment when there is no other descriptor left, to turn a connection away instead of leaving it
+  /// waiting.
+  UniqueFd spare_;
   std::map<ConnectionId, Connection> connections_;
   std::deque<Waiting> waiting_;
   ConnectionId nextConnection_ = 1;

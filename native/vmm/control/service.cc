@@ -168,6 +168,7 @@ UniqueFd Service::connectVsock(std::uint32_t port) {
 
 void Service::adoptMachine(std::unique_ptr<Machine> machine) {
   machine_ = std::move(machine);
+  kvm_.reset();
   exitsSeen_ = 0;
   exitsSeenAt_ = Clock::now();
   machine_->onVsockConnect([this](std::uint32_t port) { return connectVsock(port); });

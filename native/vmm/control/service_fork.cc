@@ -24,6 +24,13 @@ Error childFailed(const std::string& name, const std::string& said) {
   return Error{EIO, "E_CHILD", "The child " + name + " did not start (" + why + "): the machine itself is unharmed."};
 }
 
+/// What the parent's side of a fork could not have: descriptors, mostly.
+Error noRoom(const Error& why) {
+  return Error{why.errnum, "E_FORK",
+               "The fork cannot be followed (" + why.message +
+                   "): raise the limit on open files; the machine itself is unharmed."};
+}
+
 /// What another process wrote so far and will not write more of.
 std::string textNow(int fd) {
   std::array<char, 1024> text{};
@@ -169,7 +176,7 @@ Result<Done> Service::startFork(ConnectionId from, const Json& id, ForkRequest f
     auto report = PipeText::read(loop_, std::move(reports[i]),
                                  [this, &job, i](const std::string& text) { partReported(&job, i, text); });
     if (!report) {
-      finishFork(&job, report.error());
+      finishFork(&job, noRoom(report.error()));
       return Done{};
     }
     job.parts[i].report = std::move(*report);
@@ -204,7 +211,7 @@ void Service::finishFork(ForkJob* job, std::optional<Error> error) {
                     {"frozen", part.child.frozen},
                     {"startUs", *part.startUs}});
     pidfds.emplace_back(::fcntl(part.child.pidfd.get(), F_DUPFD_CLOEXEC, 3));
-    if (!pidfds.back()) error = sysError(errno, "a child's pidfd");
+    if (!pidfds.back()) error = noRoom(sysError(errno, "a child's pidfd"));
   }
   // Children that nobody knows of would run for ever: without an answer there are none.
   const bool told =
@@ -241,7 +248,9 @@ Result<Done> Service::startSave(ConnectionId from, const Json& id, SaveRequest s
     BOUGH_TRY(checkBase(opened, machine_->memory().size()));
     base.emplace(std::move(opened));
   }
-  BOUGH_ASSIGN(Pipe pipe, Pipe::make());
+  auto pipes = Pipe::make();
+  if (!pipes) return noRoom(pipes.error());
+  Pipe pipe = std::move(*pipes);
   const auto start = Clock::now();
   const bool ran = machine_->state() == MachineState::kRunning;
   if (ran) BOUGH_TRY(machine_->pause());

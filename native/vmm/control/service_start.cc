@@ -31,10 +31,6 @@ Result<Done> Service::mayStart() const {
   if (machine_) {
     return Error{EEXIST, "E_MACHINE_EXISTS", "This process has its machine: start another boughvm for another one."};
   }
-  if (!kvm_) {
-    return Error{EEXIST, "E_MACHINE_EXISTS",
-                 "This process has tried to start a machine and failed: start another boughvm."};
-  }
   return Done{};
 }
 
@@ -50,8 +46,10 @@ Result<Json> Service::boot(Request& request) {
   config.fileSystems = std::move(asked.fileSystemTags);
   const bool reduced = asked.cpu == CpuChoice::kReduced || (asked.cpu == CpuChoice::kAuto && kvm_->software());
   config.cpu = reduced ? CpuProfile::kReduced : CpuProfile::kFull;
-  BOUGH_ASSIGN(auto machine, Machine::boot(std::move(kvm_), std::move(config), asked.kernel.get(),
-                                           asked.initramfs.get(), std::move(asked.devices), loop_));
+  // A machine that cannot be started leaves this process as it was.
+  BOUGH_ASSIGN(auto kvm, kvm_->duplicate());
+  BOUGH_ASSIGN(auto machine, Machine::boot(std::move(kvm), std::move(config), asked.kernel.get(), asked.initramfs.get(),
+                                           std::move(asked.devices), loop_));
   adoptMachine(std::move(machine));
   return statusJson();
 }
@@ -79,8 +77,9 @@ Result<Json> Service::load(Request& request) {
   BOUGH_ASSIGN(GuestMemory memory, loadRam(full, diff ? &*diff : nullptr, asked.check == CheckRam::kBefore));
   // Before there is a VM, which a process that only reads must not hold.
   if (asked.check == CheckRam::kBehind) BOUGH_TRY(checkBehind(full.takeFd()));
+  BOUGH_ASSIGN(auto kvm, kvm_->duplicate());
   BOUGH_ASSIGN(auto machine,
-               Machine::load(std::move(kvm_), std::move(memory), newest.state(), std::move(asked.devices), loop_));
+               Machine::load(std::move(kvm), std::move(memory), newest.state(), std::move(asked.devices), loop_));
   if (machine->cpuDigest() != newest.head().cpuDigest) {
     return Error{ENOTSUP, "E_SAVED_CPU", "The machine was saved on another CPU: load it where it was saved."};
   }

@@ -14,6 +14,8 @@
 #include <csignal>
 #include <memory>
 
+#include "native/vmm/kvm/kvm.h"
+
 namespace bough::vmm {
 namespace {
 
@@ -142,8 +144,8 @@ constexpr std::array kRequests{
     static_cast<scmp_datum_t>(KVM_GET_API_VERSION),
     static_cast<scmp_datum_t>(KVM_CHECK_EXTENSION),
     static_cast<scmp_datum_t>(KVM_GET_VCPU_MMAP_SIZE),
-    static_cast<scmp_datum_t>(KVM_GET_SUPPORTED_CPUID),
-    static_cast<scmp_datum_t>(KVM_GET_MSR_INDEX_LIST),
+    static_cast<scmp_datum_t>(kGetSupportedCpuid),
+    static_cast<scmp_datum_t>(kGetMsrIndexList),
     static_cast<scmp_datum_t>(KVM_CREATE_VM),
     // a VM
     static_cast<scmp_datum_t>(KVM_SET_TSS_ADDR),
@@ -159,13 +161,13 @@ constexpr std::array kRequests{
     static_cast<scmp_datum_t>(KVM_GET_CLOCK),
     static_cast<scmp_datum_t>(KVM_SET_CLOCK),
     // a vCPU
-    static_cast<scmp_datum_t>(KVM_SET_CPUID2),
+    static_cast<scmp_datum_t>(kSetCpuid2),
     static_cast<scmp_datum_t>(KVM_GET_REGS),
     static_cast<scmp_datum_t>(KVM_SET_REGS),
     static_cast<scmp_datum_t>(KVM_GET_SREGS),
     static_cast<scmp_datum_t>(KVM_SET_SREGS),
-    static_cast<scmp_datum_t>(KVM_GET_MSRS),
-    static_cast<scmp_datum_t>(KVM_SET_MSRS),
+    static_cast<scmp_datum_t>(kGetMsrs),
+    static_cast<scmp_datum_t>(kSetMsrs),
     static_cast<scmp_datum_t>(KVM_GET_LAPIC),
     static_cast<scmp_datum_t>(KVM_SET_LAPIC),
     static_cast<scmp_datum_t>(KVM_GET_MP_STATE),
@@ -174,9 +176,9 @@ constexpr std::array kRequests{
     static_cast<scmp_datum_t>(KVM_SET_VCPU_EVENTS),
     static_cast<scmp_datum_t>(KVM_GET_DEBUGREGS),
     static_cast<scmp_datum_t>(KVM_SET_DEBUGREGS),
-    static_cast<scmp_datum_t>(KVM_GET_XSAVE),
-    static_cast<scmp_datum_t>(KVM_GET_XSAVE2),
-    static_cast<scmp_datum_t>(KVM_SET_XSAVE),
+    static_cast<scmp_datum_t>(kGetXsave),
+    static_cast<scmp_datum_t>(kGetXsave2),
+    static_cast<scmp_datum_t>(kSetXsave),
     static_cast<scmp_datum_t>(KVM_GET_XCRS),
     static_cast<scmp_datum_t>(KVM_SET_XCRS),
     static_cast<scmp_datum_t>(KVM_GET_TSC_KHZ),

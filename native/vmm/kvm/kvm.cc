@@ -97,4 +97,17 @@ Result<std::unique_ptr<Kvm>> Kvm::open() {
   return kvm;
 }
 
+Result<std::unique_ptr<Kvm>> Kvm::duplicate() const {
+  std::unique_ptr<Kvm> kvm(new Kvm());
+  kvm->fd_.reset(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 3));
+  if (!kvm->fd_) return sysError(errno, "the descriptor of /dev/kvm");
+  kvm->runSize_ = runSize_;
+  kvm->xsaveSize_ = xsaveSize_;
+  kvm->cpuid_ = cpuid_;
+  kvm->msrs_ = msrs_;
+  kvm->clockRealtime_ = clockRealtime_;
+  kvm->software_ = software_;
+  return kvm;
+}
+
 }  // namespace bough::vmm

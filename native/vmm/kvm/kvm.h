@@ -63,6 +63,8 @@ class Kvm {
   /// Errors: E_KVM_MISSING (no device), E_KVM_DENIED (no permission), E_KVM_UNUSABLE (another API version, no in-kernel
   /// interrupt controller, or another capability that a machine here needs).
   static Result<std::unique_ptr<Kvm>> open();
+  /// Another one for the same device, for a process that may not open it any more. Errors: those of fcntl(2).
+  Result<std::unique_ptr<Kvm>> duplicate() const;
 
   int fd() const { return fd_.get(); }
   /// Bytes of a vCPU's shared page (struct kvm_run and what follows it).

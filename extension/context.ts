@@ -11,15 +11,15 @@ export class BoughContext implements vscode.Disposable {
   readonly extensionUri: vscode.Uri;
   /** Remembered per window (which terminals were open); the state of branches is the helper's alone. */
   readonly windowState: vscode.Memento;
-  /** Which changed files the person has reviewed, by branch: the same in every window. */
-  readonly reviews: vscode.Memento;
+  /** The same in every window, and there when a window comes back as another workspace. */
+  readonly everyWindowState: vscode.Memento;
 
   private readonly disposables: vscode.Disposable[] = [];
 
   constructor(extension: vscode.ExtensionContext) {
     this.extensionUri = extension.extensionUri;
     this.windowState = extension.workspaceState;
-    this.reviews = extension.globalState;
+    this.everyWindowState = extension.globalState;
     this.log = this.own(vscode.window.createOutputChannel('Bough', { log: true }));
     this.helper = this.own(new Helper(vscode.Uri.joinPath(extension.extensionUri, 'dist').fsPath, this.log));
     this.model = this.own(new BranchModel(this.helper, this.log));

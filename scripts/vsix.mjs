@@ -22,6 +22,7 @@ import { unbundled } from './build.mjs';
 import { findProgram } from './packages.mjs';
 import { root, run } from './processes.mjs';
 import { runMain, SetupError } from './report.mjs';
+import { selfContained } from './vsix-readme.mjs';
 
 /** What the extension cannot be without, relative to the root, and where it goes. @type {readonly [string, string][]} */
 const required = [
@@ -32,7 +33,6 @@ const required = [
   ['build/release/bough.node', 'dist/bough.node'],
   ['package.json', 'package.json'],
   ['LICENSE', 'LICENSE'],
-  ['README.md', 'README.md'],
   ['CHANGELOG.md', 'CHANGELOG.md'],
 ];
 const optional = ['package.nls.json', 'dist/webview.js', 'media', 'examples/agents/repair'];
@@ -69,6 +69,7 @@ export async function packVsix() {
     }
     copyFileSync(join(root, from), join(partial, to));
   }
+  writeFileSync(join(partial, 'README.md'), selfContained(readFileSync(join(root, 'README.md'), 'utf8'), root));
   for (const path of optional) {
     if (existsSync(join(root, path)))
       cpSync(join(root, path), join(partial, path), { recursive: true, filter: neededToRun });
@@ -85,7 +86,7 @@ export async function packVsix() {
   return { vsix, folder };
 }
 
-/** Pictures of the README and tests of the example agent are no part of the extension. @param {string} path */
+/** Pictures are in the packed README itself; tests of the example agent are no part of the extension. @param {string} path */
 function neededToRun(path) {
   return !path.includes(join('media', 'screenshots')) && !/(\.test\.mjs|tsconfig\.json)$/.test(path);
 }

@@ -21,7 +21,7 @@ class BranchTree implements vscode.TreeDataProvider<TreeNode> {
 
   constructor(private readonly context: BoughContext) {
     this.changes = new ChangeReader(context.helper);
-    this.reviewed = new Reviewed(context.helper, context.reviews);
+    this.reviewed = new Reviewed(context.helper, context.everyWindowState);
     context.own(this.changed);
     context.own(
       context.model.onDidChange(() => {

@@ -1,6 +1,6 @@
 // The real VS Code: code-server with the packed extension installed, one per world. Used by harness.ts.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { until } from './wait.js';
@@ -56,6 +56,27 @@ export async function installExtension(entry: string, vsix: string, extensions: 
   await promisify(execFile)(process.execPath, args, { env: world.env, timeout: 300_000 });
 }
 
+/** Its two processes give each other ten seconds to greet and then end: on a very busy machine it is started again. */
+async function startOnce(
+  args: readonly string[],
+  logFile: string,
+  world: World,
+): Promise<{ readonly child: ChildProcess; readonly url: string }> {
+  const log = openSync(logFile, 'w');
+  const child = spawn(process.execPath, args, { cwd: world.root, env: world.env, stdio: ['ignore', log, log] });
+  closeSync(log);
+  const url = await until(
+    'code-server to listen or to end',
+    () => {
+      const address = /HTTP server listening on (http:\/\/[^\s/]+)/.exec(readFileSync(logFile, 'utf8'))?.[1];
+      return address ?? (child.exitCode === null ? undefined : 'ended');
+    },
+    60_000,
+  );
+  if (url === 'ended') throw new Error(`code-server ended with ${child.exitCode}: ${readFileSync(logFile, 'utf8')}`);
+  return { child, url };
+}
+
 export async function startCodeServer(
   entry: string,
   extensions: string,
@@ -66,35 +87,22 @@ export async function startCodeServer(
   mkdirSync(path.join(data, 'User'), { recursive: true });
   writeFileSync(path.join(data, 'User', 'settings.json'), JSON.stringify({ ...SETTINGS, ...settings }, undefined, 2));
   const logFile = path.join(world.root, 'code-server.log');
-  const log = openSync(logFile, 'a');
-  const child: ChildProcess = spawn(
-    process.execPath,
-    [
-      entry,
-      '--auth',
-      'none',
-      '--bind-addr',
-      '127.0.0.1:0',
-      '--user-data-dir',
-      data,
-      '--extensions-dir',
-      extensions,
-      '--disable-telemetry',
-      '--disable-update-check',
-      '--disable-workspace-trust',
-      '--disable-getting-started-override',
-    ],
-    { cwd: world.root, env: world.env, stdio: ['ignore', log, log] },
-  );
-  const url = await until(
-    'code-server to listen',
-    () => {
-      if (child.exitCode !== null)
-        throw new Error(`code-server ended with ${child.exitCode}: ${readFileSync(logFile, 'utf8')}`);
-      return /HTTP server listening on (http:\/\/[^\s/]+)/.exec(readFileSync(logFile, 'utf8'))?.[1];
-    },
-    180_000,
-  );
+  const args = [
+    entry,
+    '--auth',
+    'none',
+    '--bind-addr',
+    '127.0.0.1:0',
+    '--user-data-dir',
+    data,
+    '--extensions-dir',
+    extensions,
+    '--disable-telemetry',
+    '--disable-update-check',
+    '--disable-workspace-trust',
+    '--disable-getting-started-override',
+  ];
+  const { child, url } = await until('code-server to listen', () => startOnce(args, logFile, world), 180_000);
   return {
     url,
     logFile,

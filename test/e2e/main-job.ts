@@ -61,7 +61,8 @@ function assertTestsPass({ sample, env }: World): void {
 
 const isSession = ({ parent }: Branch) => parent === 'base';
 
-export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
+/** Start, branch, reload, review, and a commit to the parent branch. */
+async function toTheParent({ world, bench, picture }: Stage): Promise<void> {
   const before = snapshot(world.sample);
 
   // 1. Start: an empty view says what to do; the palette starts a shell, its terminal opens.
@@ -144,11 +145,11 @@ export async function mainJob({ world, bench, picture }: Stage): Promise<void> {
   assertSame('a commit to the parent branch leaves the folder alone', before, snapshot(world.sample));
 }
 
-/** The same, then to the end: one more change, commit to the real folder, undo, discard. */
-export async function mainJobToTheEnd(stage: Stage): Promise<void> {
+/** To the end: one more change, commit to the real folder, undo, discard. */
+export async function mainJob(stage: Stage): Promise<void> {
   const { world, bench } = stage;
   const before = snapshot(world.sample);
-  await mainJob(stage);
+  await toTheParent(stage);
   const session = await until('the session', async () => (await branchesOf(world)).find(isSession));
   const sessionRow = `Session ${session.name},`;
 

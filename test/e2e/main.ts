@@ -6,23 +6,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findChromium, install, onStage, type Stage, type StageOptions } from './harness.js';
-import { mainJob, mainJobToTheEnd, prepareMainJob, workspaceFolder } from './main-job.js';
+import { mainJob, prepareMainJob, workspaceFolder } from './main-job.js';
 import { manyChanges, twoWindows } from './many.js';
 import { review } from './review.js';
 import { boughfsKilled, conflict, doctor, helperKilled, withoutBubblewrap } from './trouble.js';
 
 interface Story {
   readonly name: string;
-  /** Runs only when it is named: a part of another, or not yet known to hold on every machine. */
-  readonly onlyNamed?: true;
   readonly options: StageOptions;
   readonly run: (stage: Stage) => Promise<void>;
 }
 
 const stories: readonly Story[] = [
-  { name: 'main-job', onlyNamed: true, options: { prepare: prepareMainJob }, run: mainJob },
-  { name: 'main-job-to-the-end', options: { prepare: prepareMainJob }, run: mainJobToTheEnd },
-  { name: 'workspace-folder', onlyNamed: true, options: {}, run: workspaceFolder },
+  { name: 'main-job', options: { prepare: prepareMainJob }, run: mainJob },
+  { name: 'workspace-folder', options: {}, run: workspaceFolder },
   {
     name: 'review',
     options: { settings: { 'bough.checks': 'node --test test/money.test.js', 'bough.hunks.codeLens': true } },
@@ -31,8 +28,8 @@ const stories: readonly Story[] = [
   { name: 'conflict', options: {}, run: conflict },
   { name: 'doctor', options: withoutBubblewrap, run: doctor },
   { name: 'helper-killed', options: {}, run: helperKilled },
-  { name: 'boughfs-killed', onlyNamed: true, options: {}, run: boughfsKilled },
-  { name: 'many-changes', onlyNamed: true, options: {}, run: manyChanges },
+  { name: 'boughfs-killed', options: {}, run: boughfsKilled },
+  { name: 'many-changes', options: {}, run: manyChanges },
   { name: 'two-windows', options: {}, run: twoWindows },
 ];
 
@@ -43,9 +40,7 @@ async function main(): Promise<number> {
     console.error(`no such story: ${unknown.join(', ')}; there are ${stories.map(({ name }) => name).join(', ')}`);
     return 2;
   }
-  const chosen = stories.filter(({ name, onlyNamed }) =>
-    wanted.length === 0 ? onlyNamed !== true : wanted.includes(name),
-  );
+  const chosen = stories.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
   if (findChromium() === undefined) {
     console.log('CHROMIUM_MISSING: no Chromium on this machine');
     console.log(`0 passed, 0 failed, ${chosen.length} skipped`);

@@ -14,7 +14,7 @@ import { FrameReader, FrameType } from './frames.mjs';
 import { ensureBootFiles } from './initramfs.mjs';
 
 const qemu = 'qemu-system-x86_64';
-const bootDeadlineMs = 4 * 60_000;
+const bootDeadlineMs = 6 * 60_000; // twenty times what an idle computer takes
 
 /** Why there cannot be an emulated KVM host here, or undefined. @returns {string | undefined} */
 export function withoutEmulation() {
@@ -47,7 +47,13 @@ export async function bootMachine({ shares, memoryMib }) {
   }
   const { kernel, initramfs } = await ensureBootFiles();
   const folder = mkdtempSync(join(tmpdir(), 'bough-kvm-'));
-  const removeFolder = cleanUpOnce(() => Promise.resolve(rmSync(folder, { recursive: true, force: true })));
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  let child;
+  const clear = cleanUpOnce(() => {
+    child?.kill('SIGKILL'); // it has nothing to save
+    rmSync(folder, { recursive: true, force: true });
+    return Promise.resolve();
+  });
   const first = join(folder, 'initramfs.cpio');
   const console = join(folder, 'console.log');
   const lines = shares.map((path, index) => `share${index} ${path}\n`).join('');
@@ -59,14 +65,12 @@ export async function bootMachine({ shares, memoryMib }) {
 
   const args = qemuArguments({ kernel, initramfs: first, console, shares, memoryMib });
   // Descriptor 3 is the agent's port. A group of its own: Ctrl-C is for the command, not for the machine.
-  const child = spawn(qemu, args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], detached: true });
+  child = spawn(qemu, args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], detached: true });
   let said = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (/** @type {string} */ text) => (said += text));
   }
-  const ended = once(child, 'exit').then(async () => {
-    await removeFolder();
-  });
+  const ended = once(child, 'exit').then(clear);
   const port = /** @type {import('node:net').Socket} */ (child.stdio[3]);
   port.on('error', () => undefined); // its end is told by `ended`
   /** @type {(frame: import('./frames.mjs').Frame) => void} */
@@ -75,7 +79,7 @@ export async function bootMachine({ shares, memoryMib }) {
   port.on('data', (bytes) => reader.push(bytes).forEach((frame) => listener(frame)));
 
   const stop = async () => {
-    child.kill('SIGKILL'); // it has nothing to save
+    await clear();
     await ended;
   };
   const ready = new Promise((resolve) => (listener = (frame) => frame.type === FrameType.ready && resolve('ready')));

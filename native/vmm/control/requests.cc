@@ -118,9 +118,8 @@ ChildRequest child(const Params& params) {
   made.frozen = params.flag("frozen");
   made.control = listener(params.neededFd("control"));
   made.devices = deviceFds(params);
-  if (made.frozen && (made.devices.console || made.devices.vsock || !made.devices.fileSystems.empty())) {
-    refuse("A frozen child runs no device: give the descriptors when it is forked.", "E_DESCRIPTORS");
-  }
+  // A frozen child runs no device; what it is given for one is closed.
+  if (made.frozen) made.devices = {};
   return made;
 }
 
@@ -205,6 +204,7 @@ Result<ForkRequest> readCheckpoint(Request& request) {
     ForkRequest fork;
     ChildRequest frozen = child(params);
     frozen.frozen = true;
+    frozen.devices = {};
     fork.children.push_back(std::move(frozen));
     return fork;
   });

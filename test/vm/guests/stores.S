@@ -1,10 +1,10 @@
 # Stores all the time and looks at once whether a store was lost or done twice: the count of stores is in a register, in one
-# place of memory, and in a ring of 1,024 places, each in a page of its own, where each must hold what was stored a lap
+# place of memory, and in a ring of 256 places, each in a page of its own, where each must hold what was stored a lap
 # before. Every ROUND stores it writes the count as a line.
     .include "guest.s"
 
     .set ROUND, 8192
-    .set PLACES, 1024
+    .set PLACES, 256
 
 main:
     xor %ebx, %ebx

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 
 namespace bough::vmtest {
@@ -15,6 +16,19 @@ std::string Numbers::bytes(std::size_t from, std::size_t size) const {
     out += text.data();
   }
   return out.substr(from % kLine, size);
+}
+
+std::optional<std::size_t> Numbers::startOf(std::string_view text) const {
+  const std::size_t newline = text.find('\n');
+  if (newline == std::string_view::npos || text.size() < newline + 1 + kLine) return std::nullopt;
+  std::uint64_t value = 0;
+  const std::string_view digits = text.substr(newline + 1, kLine - 1);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (value < first || (value - first) % step != 0) return std::nullopt;
+  const std::size_t place = (value - first) / step * kLine;
+  if (place < newline + 1) return std::nullopt;
+  return place - (newline + 1);
 }
 
 std::string Numbers::differs(std::string_view text, std::size_t from) const {

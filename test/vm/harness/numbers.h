@@ -16,6 +16,9 @@ struct Numbers {
 
   /// `size` bytes of the sequence from its byte `from` on.
   std::string bytes(std::size_t from, std::size_t size) const;
+  /// At which byte of the sequence `text` begins, by its first whole line. Nothing if it has none, or one of other
+  /// numbers.
+  std::optional<std::size_t> startOf(std::string_view text) const;
   /// What is not right with `text` as the sequence from its byte `from` on; empty if all is.
   std::string differs(std::string_view text, std::size_t from) const;
 };

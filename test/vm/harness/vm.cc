@@ -153,10 +153,14 @@ Vm::Forked Vm::tryFork(unsigned count, bool frozen, Json params, std::vector<std
     Vm child{Child{}};
     child.name_ = nextName();
     child.errors_.letGo();
-    Json shape{{"name", child.name_}, {"control", fds.size()}, {"console", fds.size() + 1}};
+    Json shape{{"name", child.name_}, {"control", fds.size()}};
     fds.push_back(child.listener_.fd());
-    fds.push_back(child.console_.writeEnd());
-    if (frozen) shape["frozen"] = true;
+    if (frozen) {
+      shape["frozen"] = true;  // it runs no device
+    } else {
+      shape["console"] = fds.size();
+      fds.push_back(child.console_.writeEnd());
+    }
     if (i < more.size()) {
       for (const int fd : more[i]) {
         shape["fileSystems"].push_back(fds.size());

@@ -93,7 +93,7 @@ function linkCommand() {
 }
 
 /** What runs beside the bundles; everything else that CMake builds are tests. */
-export const programs = ['boughfs', 'bough_addon'];
+export const programs = ['boughfs', 'boughvm', 'bough_addon', 'bough-init', 'initramfs'];
 
 /** @param {string} preset a configure preset of CMakePresets.json that has a build preset of the same name */
 export async function configureNative(preset) {

@@ -80,13 +80,12 @@ Result<Done> Machine::Parts::makeDevices() {
   place(std::move(vsock));
   for (const std::string& tag : config_.fileSystems) place(std::make_unique<Fs>(tag));
 
-  io_->onWake([] {});
   return control_.watch(io_->fd(), EPOLLIN, [this](std::uint32_t) { serve(); });
 }
 
 Result<Done> Machine::Parts::attach(HostEnds ends) {
   const std::lock_guard lock(deviceLock_);
-  BOUGH_TRY(serial_->attach(ends));
+  BOUGH_TRY(serial_->attach(ends, *io_));
   for (const Slot& slot : slots_) BOUGH_TRY(slot.device->attach(ends, *io_));
   return Done{};
 }

@@ -36,6 +36,12 @@ function withoutFuse() {
   }
 }
 
+function withoutRoot() {
+  return process.getuid?.() === 0
+    ? undefined
+    : 'ROOT_MISSING: a first process with mounts and cgroups of its own is made by root only; run the tests as root';
+}
+
 function withoutClang() {
   return findProgram('clang++-19') === undefined
     ? 'CLANG_MISSING: clang-19 is not installed and this release of the distribution does not have it'
@@ -157,6 +163,15 @@ export const suites = [
     counts: 'last-line',
     machines: true,
     minutes: 15,
+  },
+  {
+    name: 'guest',
+    shows: 'bough-init runs, keeps and freezes programs as process 1, whatever it is told',
+    needs: 'test/guest/main.ts',
+    command: main('guest'),
+    counts: 'last-line',
+    minutes: 20,
+    skip: withoutRoot,
   },
   {
     name: 'agents',

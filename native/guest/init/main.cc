@@ -125,6 +125,9 @@ int main(int argc, char** argv) {
     ::fputs(kUsage, stderr);
     return 2;
   }
+  // The kernel starts it as /init; on the console it says who it is.
+  static std::array<char, 11> name{"bough-init"};
+  program_invocation_short_name = name.data();
   openStandardStreams();
   ::umask(022);
   ::setenv("PATH", kPath, 1);

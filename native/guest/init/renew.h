@@ -19,7 +19,7 @@ Result<Done> reseed(std::string_view entropy);
 
 std::uint64_t realtimeUs();
 
-/// Sets the wall clock if it is off by more than 20 ms. Returns by how much it was stepped, in microseconds.
+/// Sets the wall clock if it is off by more than a second. Returns by how much it was stepped, in microseconds.
 Result<std::int64_t> setClock(std::uint64_t realtimeUs);
 
 class Identity {

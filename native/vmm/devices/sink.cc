@@ -54,7 +54,6 @@ void Sink::write(std::span<const std::byte> bytes) {
   const std::size_t taken = std::min(room, bytes.size());
   kept_.append(reinterpret_cast<const char*>(bytes.data()), taken);
   lost_ += bytes.size() - taken;
-  if (waiting_ && kept_.size() < kWorthWriting) return;
   if (!watched_ || bytes.back() == std::byte{'\n'} || kept_.size() >= kWorthWriting) flush();
   // The rest of a line goes out when the loop comes round.
   else

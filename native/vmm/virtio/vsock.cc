@@ -41,10 +41,9 @@ Result<Done> Vsock::attach(HostEnds& ends, EventLoop& loop) {
 
 void Vsock::resume() {
   drained_ = false;
-  if (queues_.empty()) return;
-  while (notified(kTransmit)) {
+  // The driver may have given an event's buffer back while its kick was not heard.
+  while (notified(kEvent)) {
   }
-  notified(kReceive);
 }
 
 void Vsock::becomeChild() {
@@ -61,11 +60,12 @@ void Vsock::becomeChild() {
 void Vsock::save(Encoder& out) const { out.number(cid_); }
 
 Result<Done> Vsock::load(Decoder& in) {
-  cid_ = in.number32();
-  if (!in.ok() || cid_ <= vsock::kHostCid) {
+  const std::uint32_t cid = in.number32();
+  if (!in.ok() || cid <= vsock::kHostCid) {
     return Error{EINVAL, "E_SAVED_DAMAGED",
                  "the saved state of the socket device cannot be right: save the machine again, or load another file"};
   }
+  cid_ = cid;
   // The saved machine's connections are gone.
   resetDue_ = true;
   resetSent_ = false;
@@ -154,7 +154,13 @@ void Vsock::unwatch(Entry& entry) {
 
 void Vsock::drop(Entry& entry) {
   unwatch(entry);
+  leaveTurns(entry);
   connections_.erase(entry.connection.ports().key());
+}
+
+void Vsock::leaveTurns(Entry& entry) {
+  // Or a guest without receive buffers that connects and resets for ever would fill the host's memory with turns.
+  if (std::exchange(entry.inTurn, false)) std::erase(turns_, entry.connection.ports().key());
 }
 
 void Vsock::dropAll() {

@@ -85,6 +85,7 @@ class Vsock : public VirtioDevice {
   Entry* add(vsock::Ports ports, UniqueFd socket, vsock::Connection::Origin origin);
   void socketReady(Entry& entry, std::uint32_t events);
   void takeTurn(Entry& entry);
+  void leaveTurns(Entry& entry);
   void watch(Entry& entry);
   void unwatch(Entry& entry);
   void drop(Entry& entry);

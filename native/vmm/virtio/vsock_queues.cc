@@ -108,6 +108,7 @@ void Vsock::guestClosed(Entry& entry) {
   refuse(entry.connection.ports());
   if (entry.connection.flushed()) return drop(entry);
   const auto found = connections_.find(entry.connection.ports().key());
+  leaveTurns(entry);
   entry.connection.linger();
   lingering_.push_back(std::move(found->second));
   connections_.erase(found);

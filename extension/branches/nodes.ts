@@ -17,6 +17,7 @@ function branchIcon(branch: Branch): vscode.ThemeIcon {
   if (branch.fileState === 'committed') return new vscode.ThemeIcon('git-merge', color('charts.purple'));
   switch (branch.person) {
     case 'running':
+      return new vscode.ThemeIcon('play-circle', color('charts.blue'));
     case 'committing':
       return new vscode.ThemeIcon('sync', color('charts.blue'));
     case 'paused':

@@ -152,7 +152,10 @@ export async function onStage(
     const bench = await open();
     const picture = async (title: string) => {
       // Only for people: where nobody asked for pictures, the story meets the sidebar as it is.
-      if (process.env['BOUGH_E2E_PICTURES'] !== undefined) await bench.widenSidebar(400);
+      if (process.env['BOUGH_E2E_PICTURES'] !== undefined) {
+        await bench.widenSidebar(430);
+        await bench.closeToasts(/keybindings don't go to the terminal/);
+      }
       await bench.screenshot(path.join(installed.pictures, `${name}-${title}.png`));
     };
     await story({ world, code, bench, newWindow: open, picture });

@@ -70,6 +70,7 @@ async function toTheParent({ world, bench, picture }: Stage): Promise<void> {
   await until('the welcome text', async () =>
     /No agent works in a branch of this folder yet/.test((await bench.view().textContent()) ?? ''),
   );
+  await picture('welcome');
   await bench.command('Bough: Start Agent');
   await bench.pick('Start Agent', 'Shell');
   await bench.rowLike(/^Session .*, running/);
@@ -192,7 +193,7 @@ export async function mainJob(stage: Stage): Promise<void> {
 
 /** A file of a branch edited in the branch's own folder, opened beside the real one. */
 export async function workspaceFolder(stage: Stage): Promise<void> {
-  const { world, bench } = stage;
+  const { world, bench, picture } = stage;
   const before = snapshot(world.sample);
   const session = await startShell(stage);
   await runInside(world, session, 'echo changes-are-made > made.txt');
@@ -220,5 +221,6 @@ export async function workspaceFolder(stage: Stage): Promise<void> {
     await bench.page.keyboard.press('Control+S');
     return until('the save', () => text().includes('by-hand'), 10_000).catch(() => false);
   });
+  await picture('folders');
   assertSame('an edit in the branch leaves the folder alone', before, snapshot(world.sample));
 }

@@ -414,6 +414,17 @@ export class Workbench {
     return this.page.locator('.notification-list-item-message').allTextContents();
   }
 
+  /** Closes what the editor itself says and no story is about. */
+  async closeToasts(text: RegExp): Promise<void> {
+    await until('the toast to be closed', async () => {
+      const toast = this.page.locator('.notification-toast', { hasText: text }).first();
+      if (!(await toast.isVisible())) return true;
+      await toast.hover(ATTEMPT);
+      await toast.locator('a.codicon-notifications-clear').click(ATTEMPT);
+      return false;
+    });
+  }
+
   // Terminals
 
   /** What the terminal on the screen shows. */

@@ -39,7 +39,9 @@ export function registerDecorations(context: BoughContext): void {
           case 'stale':
             return new vscode.FileDecoration('?', checkWords(branch));
           default:
-            return branch.overlaps > 0 ? new vscode.FileDecoration('≡', overlapWords(branch)) : undefined;
+            return overlapWords(branch) === undefined
+              ? undefined
+              : new vscode.FileDecoration('≡', overlapWords(branch));
         }
       },
     }),

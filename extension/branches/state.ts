@@ -67,9 +67,9 @@ export function stateWords(branch: Branch): string {
   return branch.person;
 }
 
-/** Undefined where there are none. */
-export function overlapWords({ overlaps }: Branch): string | undefined {
-  if (overlaps === 0) return undefined;
+/** Undefined where there are none, or where they do not matter any more. */
+export function overlapWords({ overlaps, fileState }: Branch): string | undefined {
+  if (overlaps === 0 || fileState !== 'live') return undefined;
   return overlaps === 1 ? '1 file also changed by a sibling' : `${overlaps} files also changed by a sibling`;
 }
 
@@ -80,7 +80,11 @@ export function describe(branch: Branch): string {
     stateWords(branch),
     changeWords(branch.changes),
     checkWords(branch),
-    branch.overlaps === 0 ? undefined : branch.overlaps === 1 ? '1 overlap' : `${branch.overlaps} overlaps`,
+    overlapWords(branch) === undefined
+      ? undefined
+      : branch.overlaps === 1
+        ? '1 overlap'
+        : `${branch.overlaps} overlaps`,
   ];
   return words.filter((word) => word !== undefined).join(' · ');
 }

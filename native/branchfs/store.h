@@ -78,8 +78,10 @@ class Store {
                          std::uint64_t length);
 
   Result<std::vector<Conflict>> conflicts(const BranchId& id, const std::vector<std::string>& paths);
+  /// `seen`: the parent's text that went into `data`. If the parent has another one by now: E_MOVED, nothing is
+  /// changed.
   Result<> resolve(const BranchId& id, const std::string& path, Take take, const std::string& data,
-                   std::optional<std::uint32_t> mode);
+                   std::optional<std::uint32_t> mode, const std::optional<std::string>& seen = std::nullopt);
   Result<std::uint64_t> revert(const BranchId& id, const std::vector<std::string>& paths);
   Result<std::uint64_t> take(const BranchId& id, const BranchId& from, const std::vector<std::string>& paths);
 
@@ -201,6 +203,8 @@ class Store {
   Result<> edit(const BranchPtr& branch, const std::function<Result<Change>(const Sides&)>& make);
 
   /// A file of the branch with other data, as mutations of its tree; `theirs` lends mode and owner to a new one.
+  Result<Content> contentOf(const std::string& path, const std::string& data, Epoch epoch);
+  Result<Mutation> seenIn(const Nodes& theirs, const std::string& path, const std::string& seen, Epoch epoch);
   Result<std::vector<Mutation>> written(const Nodes& tree, const Nodes& theirs, const std::string& path,
                                         const std::string& data, std::optional<std::uint32_t> mode, Epoch epoch);
 

@@ -134,6 +134,14 @@ Result<UniqueFd> Store::baseFolder() const {
         errno, "E_BASE_GONE",
         "The base folder " + options_.base + " is not there: " + std::strerror(errno) + ". Put it back first."};
   }
+  // By its path alone an empty mount point, or a folder made anew, would look like one in which everything was deleted.
+  struct stat found{};
+  const auto branched = base_->identityOf(BaseRef{});
+  if (::fstat(fd.get(), &found) != 0 || !branched || branched->dev != found.st_dev || branched->ino != found.st_ino) {
+    return Error{ENOENT, "E_BASE_GONE",
+                 "In the place of the base folder " + options_.base +
+                     " is another one. Nothing was changed. Mount it or put it back first."};
+  }
   return fd;
 }
 
@@ -221,7 +229,7 @@ Result<CommitResult> Store::runInBase(int base, Branch& child, const Sides& side
     transaction.note = encodeNote(made, known);
     transaction.decided = [&] { hold = holdAll(); };
     failPoint("store.base.begin");
-    Outcome outcome = baseCommit_->commit(base, std::move(transaction));
+    Outcome outcome = baseCommit_->commit(base, transaction);
     if (!outcome.committed()) {
       hold = BaseHold();
       return refusedBy(outcome, refusal);

@@ -256,6 +256,36 @@ TEST_CASE("paths that the person changed meanwhile stop a commit; others are mer
   world.sound();
 }
 
+TEST_CASE("a merge is settled against the parent's text that it was made of, and can be made again") {
+  World world;
+  putFile(world.base / "f", "base");
+  world.open();
+  const BranchId id = world.branch();
+  world.files(id).write("f", "ours");
+  putFile(world.base / "f", "person 1");
+  CHECK(world.commitFails(id) == "E_CONFLICT");
+  const auto settle = [&](const std::string& merged, const std::string& seen) {
+    const auto done = world.store->resolve(id, "f", Take::Content, merged, std::nullopt, seen);
+    return done ? std::string("settled") : done.error().code;
+  };
+  putFile(world.base / "f", "");  // an editor that saves, between truncate and write
+  CHECK(settle("ours + person 1", "person 1") == "E_MOVED");
+  CHECK(world.store->read(id, Side::Point, "f", 0, 100)->data == "base");
+  CHECK(world.files(id).read("f") == "ours");
+  putFile(world.base / "f", "person 22");
+  CHECK(settle("ours + person 2", "person 2") == "E_MOVED");
+  CHECK(settle("ours + person 22", "person 22") == "settled");
+  putFile(world.base / "f", "person 3");
+  CHECK(world.commitFails(id) == "E_CONFLICT");
+  CHECK(world.store->read(id, Side::Point, "f", 0, 100)->data == "person 22");
+  world.crash();
+  CHECK(world.store->read(id, Side::Point, "f", 0, 100)->data == "person 22");
+  CHECK(settle("ours + person 3", "person 3") == "settled");
+  world.commit(id);
+  CHECK(getFile(world.base / "f") == "ours + person 3");
+  world.sound();
+}
+
 TEST_CASE("disjoint siblings both commit, and a rebase shows the new base") {
   World world;
   putFile(world.base / "a", "base");
@@ -405,6 +435,10 @@ TEST_CASE("a base that is gone is said, and nothing is lost") {
   const fs::path away = world.root / "away";
   fs::rename(world.base, away);
   CHECK(world.commitFails(id) == "E_BASE_GONE");
+  fs::create_directory(world.base);
+  CHECK(world.commitFails(id) == "E_BASE_GONE");
+  CHECK(fs::is_empty(world.base));
+  fs::remove(world.base);
   CHECK(world.openFails().code == "E_BASE_GONE");
   fs::rename(away, world.base);
   world.open();

@@ -107,6 +107,58 @@ Result<std::uint64_t> Store::take(const BranchId& id, const BranchId& from, cons
   return count;
 }
 
+/// An object that holds these bytes.
+Result<Content> Store::contentOf(const std::string& path, const std::string& data, Epoch epoch) {
+  Content content;
+  content.where = Content::Where::Object;
+  content.object = log_.newObject();
+  content.epoch = epoch;
+  BOUGH_ASSIGN(const SharedFd fd, objects_->create(content.object));
+  content.lease = objects_->lease(content.object);
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const ssize_t n = ::pwrite(fd->get(), data.data() + done, data.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      return Error{errno, errno == ENOSPC ? "E_NO_SPACE" : "E_IO",
+                   path + " cannot be written: " + std::strerror(errno) + "."};
+    done += static_cast<std::size_t>(n);
+  }
+  return content;
+}
+
+/// The node of the parent's file at a path as the branch's point shall have it: with those bytes kept, so that what was
+/// merged once can be merged again when the parent goes on. The parent's file has to hold them now.
+Result<Mutation> Store::seenIn(const Nodes& theirs, const std::string& path, const std::string& seen, Epoch epoch) {
+  const Error moved{EBUSY, "E_MOVED", "The parent's " + path + " is not what it was any more. Read it again."};
+  const NodeId id = walk(theirs, path).value_or(kNoNode);
+  const NodePtr* found = theirs.find(id);
+  if (!found || (*found)->kind != Kind::File) return moved;
+  const Content& content = (*found)->content;
+  std::string now(seen.size() + 1, '\0');  // one more: a longer file is another one
+  std::size_t size = 0;
+  SharedFd fd;
+  if (content.where == Content::Where::Object) {
+    BOUGH_ASSIGN(fd, objects_->get(content.object));
+  } else if (content.where == Content::Where::Base) {
+    auto opened = base_->openFile(content.base);
+    if (!opened) return moved;
+    fd = std::make_shared<const UniqueFd>(std::move(*opened));
+  }
+  while (fd && size < now.size()) {
+    const ssize_t n = ::pread(fd->get(), now.data() + size, now.size() - size, static_cast<off_t>(size));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    size += static_cast<std::size_t>(n);
+  }
+  if (now.substr(0, size) != seen) return moved;
+  auto node = std::make_shared<Node>(**found);
+  node->size = seen.size();
+  BOUGH_ASSIGN(node->content, contentOf(path, seen, epoch));
+  node->timesHeld = true;  // the copy's own times say nothing
+  return Mutation(PutNode{id, std::move(node), false});
+}
+
 Result<std::vector<Mutation>> Store::written(const Nodes& tree, const Nodes& theirs, const std::string& path,
                                              const std::string& data, std::optional<std::uint32_t> mode, Epoch epoch) {
   const std::size_t slash = path.rfind('/');
@@ -141,21 +193,7 @@ Result<std::vector<Mutation>> Store::written(const Nodes& tree, const Nodes& the
   node->atime = node->mtime = node->ctime = Time{now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec)};
   node->timesHeld = false;
   node->size = data.size();
-  node->content = Content();
-  node->content.where = Content::Where::Object;
-  node->content.object = log_.newObject();
-  node->content.epoch = epoch;
-  BOUGH_ASSIGN(const SharedFd fd, objects_->create(node->content.object));
-  node->content.lease = objects_->lease(node->content.object);
-  std::size_t done = 0;
-  while (done < data.size()) {
-    const ssize_t n = ::pwrite(fd->get(), data.data() + done, data.size() - done, static_cast<off_t>(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0)
-      return Error{errno, errno == ENOSPC ? "E_NO_SPACE" : "E_IO",
-                   path + " cannot be written: " + std::strerror(errno) + "."};
-    done += static_cast<std::size_t>(n);
-  }
+  BOUGH_ASSIGN(node->content, contentOf(path, data, epoch));
   const NodeId id = ours ? *walk(tree, path) : log_.newNode();
   mutations.push_back(PutNode{id, std::move(node), false});
   if (!ours) mutations.push_back(PutEntry{dir, name, id});
@@ -163,7 +201,7 @@ Result<std::vector<Mutation>> Store::written(const Nodes& tree, const Nodes& the
 }
 
 Result<> Store::resolve(const BranchId& id, const std::string& path, Take how, const std::string& data,
-                        std::optional<std::uint32_t> mode) {
+                        std::optional<std::uint32_t> mode, const std::optional<std::string>& seen) {
   BOUGH_ASSIGN(const BranchPtr branch, find(id));
   const NodeCompare compare(*base_, *objects_);
   for (int attempt = 0; attempt < kTries; attempt++) {
@@ -188,6 +226,10 @@ Result<> Store::resolve(const BranchId& id, const std::string& path, Take how, c
                  editsOf(point, theirs, select(changesBetween(point, theirs, compare), {at}), compare));
     PointMoved moved{id, difference(sides.before, point), {}, log_.newEpoch()};
     moved.point.insert(moved.point.end(), pointEdits.begin(), pointEdits.end());
+    if (seen) {
+      BOUGH_ASSIGN(Mutation kept, seenIn(theirs, path, *seen, moved.epoch));
+      moved.point.push_back(std::move(kept));
+    }
     if (how != Take::Ours) {
       BOUGH_ASSIGN(const Nodes tree, settled(sides.after, {at}));
       std::vector<Mutation> edits;

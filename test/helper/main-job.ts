@@ -15,7 +15,7 @@ export async function mainJob(checks: Checks): Promise<void> {
   await checks.check('commands: status, both streams, time limit, cancel, missing program', commands);
   await checks.check('checks are kept with the edits they belong to', runningChecks);
   await checks.check('two clients, one of them a language client that leaves', twoClients);
-  await checks.check('three workspaces and two commits at once', manyAtOnce);
+  await checks.check('two windows, three workspaces and two commits at once', manyAtOnce);
   await checks.check('a checkpoint holds an instant without a program', checkpoint);
 }
 
@@ -346,17 +346,19 @@ async function manyAtOnce(): Promise<void> {
   const world = new World('many');
   try {
     const client = await world.client();
+    const other = await world.client();
+    const window = (index: number) => (index % 2 === 0 ? client : other);
     const folders = ['a', 'b', 'c'].map((name) => world.workspace(name, { 'f.txt': `${name}\n` }));
-    const branches = await Promise.all(folders.map((folder) => world.start(client, folder)));
+    const branches = await Promise.all(folders.map((folder, index) => world.start(window(index), folder)));
     equal(new Set(branches.map(({ id }) => id)).size, 3, 'ids are unique over workspaces');
     equal(world.boughfs().length, 3, 'one file server per workspace');
-    await Promise.all(branches.map((branch, index) => world.sh(client, branch, `echo ${index} >> f.txt`)));
+    await Promise.all(branches.map((branch, index) => world.sh(window(index + 1), branch, `echo ${index} >> f.txt`)));
     const [first] = branches;
     if (!first) throw new Error('a branch');
     const second = await world.start(client, first.workspace);
     await world.sh(client, second, 'echo other > g.txt');
     const commits = await Promise.all(
-      [...branches, second].map(({ id }) => client.request('bough/commit', { branch: id })),
+      [...branches, second].map(({ id }, index) => window(index).request('bough/commit', { branch: id })),
     );
     equal(
       commits.map(({ into }) => into),
@@ -371,12 +373,14 @@ async function manyAtOnce(): Promise<void> {
     equal(readFileSync(join(first.workspace, 'g.txt'), 'utf8'), 'other\n', 'disjoint siblings both commit');
     const third = await world.start(client, first.workspace);
     await world.sh(client, third, 'echo once >> f.txt');
-    const twice = await Promise.allSettled([1, 2].map(() => client.request('bough/commit', { branch: third.id })));
+    const twice = await Promise.allSettled(
+      [0, 1].map((index) => window(index).request('bough/commit', { branch: third.id })),
+    );
     equal(twice.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], 'the same commit twice at once');
     const again = await world.start(client, first.workspace);
     await world.sh(client, again, 'echo operation >> f.txt');
     const same = await Promise.all(
-      [1, 2].map(() => client.request('bough/commit', { branch: again.id, operation: 'op-1' })),
+      [0, 1].map((index) => window(index).request('bough/commit', { branch: again.id, operation: 'op-1' })),
     );
     equal(same[0]?.commit, same[1]?.commit, 'under one operation id it is one commit');
     const { workspaces } = await client.request('bough/workspaces', {});

@@ -7,6 +7,7 @@ import { crashes } from './crashes.js';
 import { isolation } from './isolation.js';
 import { mainJob } from './main-job.js';
 import { merging } from './merging.js';
+import { trouble } from './trouble.js';
 import { volume } from './volume.js';
 import { helperProgram } from './world.js';
 
@@ -27,6 +28,6 @@ class NamedChecks extends Checks {
 
 if (!existsSync(helperProgram)) throw new Error(`${helperProgram} is not there. Build it with: npm run build`);
 const checks = new NamedChecks(process.argv[2] ?? '');
-for (const part of [mainJob, isolation, merging, crashes, commitKills, volume]) await part(checks);
+for (const part of [mainJob, isolation, merging, crashes, commitKills, trouble, volume]) await part(checks);
 console.log(checks.summary());
 process.exit(checks.failed === 0 && checks.passed > 0 ? 0 : 1);

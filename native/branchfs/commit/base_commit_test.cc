@@ -231,7 +231,7 @@ TEST_CASE("a read-only file system, a full base, a full store") {
     transaction.firstRoot = 1;
     transaction.items.emplace_back(Put{"file", unchanged(world, "file"), fileNode("small\n")});
     transaction.items.emplace_back(Put{"large", absent(), fileNode(std::string(3'000'000, 'x'))});
-    CHECK(code(world.commits->commit(world.baseFd.get(), std::move(transaction))) == wanted);
+    CHECK(code(world.commits->commit(world.baseFd.get(), transaction)) == wanted);
     CHECK(difference(treeText(world.base), before) == "");
     CHECK(world.commits->recover(world.baseFd.get())->empty());
   };
@@ -304,7 +304,7 @@ TEST_CASE("a path changed in the last instant: taken back, the other one's file 
       {Put{"a", unchanged(f.world, "a"), fileNode("ours\n")}, Put{"b", unchanged(f.world, "b"), fileNode("ours\n")},
        Remove{"c", unchanged(f.world, "c")}, Put{"d", absent(), fileNode("ours\n")}});
   transaction.decided = [&] { writeFile(f.world.at("b"), "theirs, at the last instant\n"); };
-  const Outcome outcome = f.world.commits->commit(f.world.baseFd.get(), std::move(transaction));
+  const Outcome outcome = f.world.commits->commit(f.world.baseFd.get(), transaction);
   CHECK(code(outcome) == "E_CONFLICT");
   CHECK(firstConflict(outcome) == "b changed");
   CHECK(readFile(f.world.at("a")) == "old\n");
@@ -337,13 +337,13 @@ TEST_CASE("an ordinary person: owners that may not be given are reported, set-id
     transaction.txn = transaction.firstRoot = 1;
     transaction.items.emplace_back(Put{"program", absent(), program});
     transaction.items.emplace_back(Put{"device", absent(), device});
-    const Outcome outcome = world.commits->commit(world.baseFd.get(), std::move(transaction));
+    const Outcome outcome = world.commits->commit(world.baseFd.get(), transaction);
     std::string text = code(outcome);
     for (const NotApplied& one : outcome.notApplied) text += " " + one.path + ":" + one.what;
     Transaction refused;
     refused.txn = refused.firstRoot = 2;
     refused.items.emplace_back(Put{"roots/file", absent(), fileNode("")});
-    const Outcome second = world.commits->commit(world.baseFd.get(), std::move(refused));
+    const Outcome second = world.commits->commit(world.baseFd.get(), refused);
     return text + " " + code(second) + " " + second.errorPath;
   });
   CHECK(result == "committed program:owner program:xattr trusted.mine program:mode device:node E_READ_ONLY roots");

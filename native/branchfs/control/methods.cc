@@ -169,6 +169,7 @@ Result<Json> resolve(Call& call) {
   Take take = Take::Ours;
   std::string data;
   std::optional<std::uint32_t> mode;
+  std::optional<std::string> seen;
   if (how == "theirs") {
     take = Take::Theirs;
   } else if (how == "content") {
@@ -177,10 +178,14 @@ Result<Json> resolve(Call& call) {
     if (!bytes) throw BadRequest{"`data` must be base64."};
     data = *bytes;
     if (call.has("mode")) mode = static_cast<std::uint32_t>(call.numberOr("mode", 0) & 07777);
+    if (call.has("seen")) {
+      seen = fromBase64(call.text("seen"));
+      if (!seen) throw BadRequest{"`seen` must be base64."};
+    }
   } else if (how != "ours") {
     throw BadRequest{"`take` must be \"ours\", \"theirs\" or \"content\"."};
   }
-  BOUGH_TRY(call.store.resolve(call.branch(), call.path(), take, data, mode));
+  BOUGH_TRY(call.store.resolve(call.branch(), call.path(), take, data, mode, seen));
   return Json::object();
 }
 

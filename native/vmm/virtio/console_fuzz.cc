@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         device.input(asBytes(in.bytes(choice)));
         break;
       case 3:
-        readNow(sockets.mine.get());
+        readNow(sockets.mine.get(), 65'536);
         break;
       default: {
         SocketPair own;

@@ -17,7 +17,7 @@ class Server {
   explicit Server(UniqueFd socket) : socket_(std::move(socket)) {}
 
   void hear() {
-    received_ += readNow(socket_.get());
+    received_ += readNow(socket_.get(), 65'536);
     for (;;) {
       fs::RequestHead head{};
       if (received_.size() < sizeof head) return;

@@ -19,7 +19,7 @@ void peerActs(FuzzInput& in, std::vector<UniqueFd>& peers, std::uint8_t choice) 
       sendAll(fd, in.bytes(in.byte()));
       return;
     case 1:
-      readNow(fd);
+      readNow(fd, 65'536);
       return;
     case 2:
       ::shutdown(fd, in.byte() % 3);

@@ -17,6 +17,7 @@ class BranchTree implements vscode.TreeDataProvider<TreeNode> {
   private readonly changed = new vscode.EventEmitter<TreeNode | undefined>();
   private readonly changes: ChangeReader;
   private readonly reviewed: Reviewed;
+  private shownState = '';
   readonly onDidChangeTreeData = this.changed.event;
 
   constructor(private readonly context: BoughContext) {
@@ -32,7 +33,10 @@ class BranchTree implements vscode.TreeDataProvider<TreeNode> {
             branches,
             workspaces.map(({ folder }) => folder),
           );
-        this.changed.fire(undefined);
+        // Reading the tree again makes rows unknown for a moment: not without a reason.
+        const state = JSON.stringify([workspaces.map((each) => [each.folder, each.problem]), branches, problem?.line]);
+        if (state !== this.shownState) this.changed.fire(undefined);
+        this.shownState = state;
       }),
     );
   }
@@ -97,6 +101,8 @@ class BranchTree implements vscode.TreeDataProvider<TreeNode> {
       const more = total > changes.length ? [new MoreNode(branch, changes.length, total)] : [];
       return [...branches, ...files, ...more];
     } catch (error) {
+      // Tried again at the next occasion.
+      this.shownState = '';
       return [...branches, new ProblemNode(branch.id, toBoughError(error).line)];
     }
   }

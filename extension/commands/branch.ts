@@ -6,7 +6,7 @@ import { toBoughError } from '../connection/error.js';
 import type { BoughContext } from '../context.js';
 import { pathLabel } from '../diff/paths.js';
 import { resolveConflicts } from './conflicts.js';
-import { filesFrom, pickBranch } from './pick.js';
+import { calledOn, filesFrom, pickBranch } from './pick.js';
 import { assertTrusted, registerCommand, withProgress } from './run.js';
 
 /** Asks before anything is lost; a branch without changes, agent and branches of its own goes without a question. */
@@ -111,10 +111,10 @@ async function takeFromSibling(context: BoughContext, argument: unknown, selecti
 type Run = (context: BoughContext, argument: unknown, selection: unknown) => Promise<void>;
 
 /** All of these change something. */
-function trusted(context: BoughContext, run: Run): (argument: unknown, selection: unknown) => Promise<void> {
-  return async (argument, selection) => {
+function trusted(context: BoughContext, run: Run): (...args: unknown[]) => Promise<void> {
+  return async (...args) => {
     assertTrusted();
-    await run(context, argument, selection);
+    await run(context, calledOn(args), args[1]);
   };
 }
 

@@ -9,7 +9,7 @@ import { BoughError, toBoughError } from '../connection/error.js';
 import type { BoughContext } from '../context.js';
 import { pathLabel } from '../diff/paths.js';
 import { resolveConflicts } from './conflicts.js';
-import { filesFrom, pickBranch } from './pick.js';
+import { calledOn, filesFrom, pickBranch } from './pick.js';
 import { assertTrusted, registerCommand, showError, withProgress } from './run.js';
 
 type Committed = Requests['bough/commit'][1];
@@ -138,9 +138,9 @@ async function undo(context: BoughContext, folder: unknown, commitId: unknown): 
 
 export function registerCommit(context: BoughContext): void {
   const committable = (branch: Branch) => isLive(branch) && branch.changes !== 0;
-  registerCommand('bough.commit', 'Commit to Parent', context, async (argument) => {
+  registerCommand('bough.commit', 'Commit to Parent', context, async (...args) => {
     assertTrusted();
-    const branch = await pickBranch(context, argument, 'Commit to Parent', committable);
+    const branch = await pickBranch(context, calledOn(args), 'Commit to Parent', committable);
     try {
       await commit(context, branch, undefined);
     } catch (thrown) {
@@ -148,9 +148,9 @@ export function registerCommit(context: BoughContext): void {
       showError(context, 'Commit to Parent', thrown);
     }
   });
-  registerCommand('bough.commitFiles', 'Commit Files to Parent', context, async (argument, selection) => {
+  registerCommand('bough.commitFiles', 'Commit Files to Parent', context, async (...args) => {
     assertTrusted();
-    const { branch, paths } = filesFrom(context, argument, selection);
+    const { branch, paths } = filesFrom(context, calledOn(args), args[1]);
     await commit(context, branch, paths);
   });
   registerCommand('bough.undo', 'Undo', context, async (folder, commitId) => {

@@ -9,6 +9,17 @@ import { BoughError } from '../connection/error.js';
 import type { BoughContext } from '../context.js';
 import { branchOfTerminal } from '../terminal/terminals.js';
 
+/** In place of a row: the command was called on one that the tree was just reading again, so nobody knows which. */
+export const LOST_ROW = Symbol('a row that is no more');
+
+/**
+ * What a command that changes something was called on. The editor hands over a row that went meanwhile as nothing, which
+ * must not be taken for "called without a row": the branch or file in front would be meant instead.
+ */
+export function calledOn(args: readonly unknown[]): unknown {
+  return args.length > 0 && (args[0] === undefined || args[0] === null) ? LOST_ROW : args[0];
+}
+
 /** The branch that a command's argument names: a row of the tree, an editor's address, or an id (by other extensions). */
 export function branchFrom(context: BoughContext, argument: unknown): Branch | undefined {
   const { model } = context;
@@ -48,7 +59,7 @@ export async function pickBranch(
   const named = branchFrom(context, argument);
   if (named) return named;
   await context.model.refresh();
-  const front = branchInFront(context);
+  const front = argument === LOST_ROW ? undefined : branchInFront(context);
   if (front && suits(front)) return front;
   const fitting = context.model.branches.filter(suits);
   const [only, ...others] = fitting;
@@ -58,7 +69,7 @@ export async function pickBranch(
       new BoughError('E_NO_BRANCH', 'There is no branch for this.', 'Begin with "Bough: Start Agent".')
     );
   }
-  if (others.length === 0) return only;
+  if (others.length === 0 && argument !== LOST_ROW) return only;
   const items = fitting.map((branch): BranchItem => ({ label: branch.name, description: describe(branch), branch }));
   const pick = await vscode.window.showQuickPick(items, { title, placeHolder: 'Branch', matchOnDescription: true });
   if (!pick) throw new vscode.CancellationError();
@@ -101,6 +112,13 @@ export function filesFrom(context: BoughContext, argument: unknown, selection: u
     );
     const nodes = chosen.includes(argument) ? chosen : [argument];
     return { branch: argument.branch, paths: nodes.map((node) => node.path) };
+  }
+  if (argument === LOST_ROW) {
+    throw new BoughError(
+      'E_NO_PATH',
+      'The list was being read again, so the chosen file is not known.',
+      'Nothing was done: choose it once more.',
+    );
   }
   const uri = argument instanceof vscode.Uri ? argument : vscode.window.activeTextEditor?.document.uri;
   const inside = uri && context.model.fileInBranch(uri);

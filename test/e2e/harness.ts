@@ -152,7 +152,8 @@ export async function onStage(
     const bench = await open();
     const picture = async (title: string) => {
       // Only for people: where nobody asked for pictures, the story meets the sidebar as it is.
-      if (process.env['BOUGH_E2E_PICTURES'] !== undefined) {
+      // Behind a dialog nothing can be moved.
+      if (process.env['BOUGH_E2E_PICTURES'] !== undefined && !(await bench.dialog().isVisible())) {
         await bench.widenSidebar(430);
         await bench.closeToasts(/keybindings don't go to the terminal/);
       }

@@ -6,7 +6,7 @@
 // says that there is no machine.
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
-import { openKvmHost, stopKept } from './kvm-host/host.mjs';
+import { graceMs, openKvmHost, stopKept } from './kvm-host/host.mjs';
 import { printError, SetupError } from './report.mjs';
 
 async function main() {
@@ -46,7 +46,11 @@ async function main() {
       },
     );
     for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
-      process.on(signal, () => running.kill(signal));
+      process.on(signal, () => {
+        running.kill(signal);
+        // Who ends this program wants it to end; Ctrl-C may be meant for a program that goes on.
+        if (signal !== 'SIGINT') setTimeout(() => running.kill('SIGKILL'), graceMs).unref();
+      });
     }
     process.stdin.on('data', (bytes) => running.write(bytes)).on('end', () => running.endInput());
     const { status, signal } = await running.ended;

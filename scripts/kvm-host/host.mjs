@@ -19,6 +19,9 @@ import { bootMachine } from './machine.mjs';
 
 const defaultMemoryMib = 3072;
 
+/** How long a command may take to end once it is told to. */
+export const graceMs = 15_000;
+
 /**
  * @typedef {object} CommandOptions
  * @property {string} [cwd] this process's if absent
@@ -183,20 +186,29 @@ export async function stopKept(name) {
  * @returns {Running}
  */
 function startOver(command, { cwd = process.cwd(), env = process.env, timeoutMs }, listener, link) {
-  const kill = (/** @type {NodeJS.Signals} */ signal) =>
+  let end = () => {};
+  /** @type {NodeJS.Timeout | undefined} */
+  let unanswered;
+  const kill = (/** @type {NodeJS.Signals} */ signal) => {
     link.send(FrameType.signal, Buffer.from([osConstants.signals[signal]]));
+    // A machine may be too busy or broken to answer; who gave up on the command must not wait for it.
+    if (signal === 'SIGKILL') unanswered ??= setTimeout(() => end(), graceMs);
+  };
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => kill('SIGKILL'), timeoutMs);
   /** @type {Running['ended']} */
   const ended = new Promise((resolve) => {
-    const forget = link.listen(({ type, data }) => {
+    const onFrame = (/** @type {{type: number, data: Buffer}} */ { type, data }) => {
       if (type === FrameType.output) listener.output(data);
       if (type === FrameType.error) listener.error(data);
       if (type !== FrameType.end) return;
       clearTimeout(timer);
+      clearTimeout(unanswered);
       forget();
       const [status = 0, number = 0] = data;
       resolve(number === 0 ? { status, signal: null } : { status: null, signal: signalName(number) });
-    });
+    };
+    const forget = link.listen(onFrame);
+    end = () => onFrame({ type: FrameType.end, data: Buffer.from([0, osConstants.signals.SIGKILL]) });
   });
   link.send(FrameType.start, encodeStart({ cwd, env: machineEnvironment(env), command }));
   return {

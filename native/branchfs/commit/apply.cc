@@ -32,6 +32,12 @@ bool sameState(const Found& found, const PlannedItem& item) {
   return found.identity.size == item.old.size && found.identity.mtime == item.old.mtime;
 }
 
+/// What was staged is at its target, and somebody wrote into it since: that is the newer text, and nobody else has it.
+bool writtenSince(const Found& there, const StagedItem& staged) {
+  if (there.kind == Kind::Directory || !sameFile(there.identity, staged.identity)) return false;
+  return there.identity.size != staged.identity.size || there.identity.mtime != staged.identity.mtime;
+}
+
 /// No value for a folder that its owner may not read.
 Result<std::optional<std::uint64_t>> digestOf(const Place& place) {
   const UniqueFd folder(::openat(place.folderFd, place.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -279,7 +285,7 @@ Result<> Application::revertPut(std::size_t index, const Place& staged, const Pl
   const Identity& fresh = decided_.items[index].identity;
   if (!item.replaces) {
     BOUGH_ASSIGN(const Found there, look(target.folderFd, target.name));
-    if (!there.exists || !sameFile(there.identity, fresh)) return Done{};
+    if (!there.exists || !sameFile(there.identity, fresh) || writtenSince(there, decided_.items[index])) return Done{};
     BOUGH_ASSIGN(const Found left, look(staged.folderFd, staged.name));
     return left.exists ? unlinkName(target) : moveName(target, staged);
   }
@@ -293,8 +299,12 @@ Result<> Application::revertPut(std::size_t index, const Place& staged, const Pl
   if (sameFile(old.identity, fresh)) return Done{};
   BOUGH_ASSIGN(const Found there, look(target.folderFd, target.name));
   if (there.exists && !sameFile(there.identity, fresh)) return Done{};  // somebody's newer file; the old one stays kept
+  if (there.exists && writtenSince(there, decided_.items[index])) return Done{};
   if (!there.exists && !aside.exists) return moveName(staged, target);
-  return swapNames(staged, target, old.identity);
+  BOUGH_TRY(swapNames(staged, target, old.identity));
+  // In the instant of that as well: then it goes back to its name.
+  BOUGH_ASSIGN(const Found out, look(staged.folderFd, staged.name));
+  return out.exists && writtenSince(out, decided_.items[index]) ? swapNames(staged, target, fresh) : Result<>(Done{});
 }
 
 Result<> Application::revertRemove(const Place& staged, const Place& target) {

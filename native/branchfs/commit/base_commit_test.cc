@@ -314,6 +314,30 @@ TEST_CASE("a path changed in the last instant: taken back, the other one's file 
   CHECK(f.world.commits->recover(f.world.baseFd.get())->empty());
 }
 
+TEST_CASE("what somebody saves into a new file while the commit is taken back stays") {
+  Fixture f;
+  for (const char* name : {"a", "c", "quiet"}) writeFile(f.world.at(name), "old\n");
+  Transaction transaction =
+      f.transaction({Put{"a", unchanged(f.world, "a"), fileNode("ours\n")}, Put{"b", absent(), fileNode("ours\n")},
+                     Put{"quiet", unchanged(f.world, "quiet"), fileNode("ours\n")},
+                     Put{"c", unchanged(f.world, "c"), fileNode("ours\n")}});
+  transaction.decided = [&] { writeFile(f.world.at("c"), "theirs, at the last instant\n"); };
+  REQUIRE(killedAt("commit.reverting", "", [&] { (void)f.world.commits->commit(f.world.baseFd.get(), transaction); }));
+  REQUIRE(readFile(f.world.at("a")) == "ours\n");
+  REQUIRE(readFile(f.world.at("b")) == "ours\n");
+  writeFile(f.world.at("a"), "ours and theirs\n");
+  writeFile(f.world.at("b"), "theirs\n");
+  f.world.reopen();
+  const auto recovered = f.world.commits->recover(f.world.baseFd.get());
+  REQUIRE(recovered);
+  REQUIRE(recovered->size() == 1);
+  CHECK(code((*recovered)[0].outcome) == "E_ROLLED_BACK");
+  CHECK(readFile(f.world.at("a")) == "ours and theirs\n");
+  CHECK(readFile(f.world.at("b")) == "theirs\n");
+  CHECK(readFile(f.world.at("quiet")) == "old\n");
+  CHECK(readFile(f.world.at("c")) == "theirs, at the last instant\n");
+}
+
 TEST_CASE("an ordinary person: owners that may not be given are reported, set-id bits go with them") {
   if (::geteuid() != 0) return;
   const TempFolder folder("/tmp");

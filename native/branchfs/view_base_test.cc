@@ -21,7 +21,7 @@ class Heard final : public Invalidator {
     std::lock_guard guard(branch_->listenersLock);
     branch_->listeners.push_back(this);
   }
-  ~Heard() {
+  ~Heard() override {
     std::lock_guard guard(branch_->listenersLock);
     std::erase(branch_->listeners, this);
   }

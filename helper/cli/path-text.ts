@@ -11,7 +11,7 @@ export function pathText(path: WirePath): string {
   if (typeof path !== 'string') return quote(Buffer.from(path.b64, 'base64'));
   if (!unusual.test(path)) return path;
   // Plain text of any language stays readable; quote() would escape every byte of it.
-  const inner = [...path].map((character) => {
+  const inner = Array.from(path, (character) => {
     if (!unusual.test(character) && character.codePointAt(0) !== undefined && character > '\u007f') return character;
     const quoted = quote(Buffer.from(character, 'utf8'));
     return quoted.startsWith('"') ? quoted.slice(1, -1) : quoted;

@@ -58,7 +58,7 @@ async function keep(name, memoryMib, shares) {
   const stopped = new Promise((resolve) => (stop = () => resolve(undefined)));
   const watchIdle = () => {
     clearTimeout(idle);
-    if (clients.size === 0) idle = setTimeout(stop, idleMs);
+    if (clients.size === 0 && server.listening) idle = setTimeout(stop, idleMs);
   };
   watchIdle();
 

@@ -171,12 +171,12 @@ async function savedMeanwhile(): Promise<void> {
       const branch = await client.request('bough/start', { folder, agent: 'none' });
       const mine = join(branch.folder ?? '', 'a.txt');
       writeFileSync(mine, readFileSync(mine, 'utf8').replace(/^(line|branch) 3( .*)?$/m, `branch 3 ${round}`));
-      let done = false;
+      const progress = { done: false };
       const commit = committed(client, branch).then((tries) => {
-        done = true;
+        progress.done = true;
         refusals += tries - 1;
       });
-      while (!done && saves < 20 * (round + 1)) {
+      while (!progress.done && saves < 20 * (round + 1)) {
         save();
         await pause(10 + (round % 7) * 5);
       }
@@ -199,8 +199,7 @@ async function committed(client: HelperClient, branch: Branch): Promise<number> 
       (error: unknown) => codeOf(Promise.reject(error as Error)),
     );
     if (code === null) return tries;
-    const said = await code;
-    if (said !== 'E_CONFLICT' || tries > 50) throw new Error(`try ${tries}: ${said}`);
+    if (code !== 'E_CONFLICT' || tries > 50) throw new Error(`try ${tries}: ${code}`);
   }
 }
 

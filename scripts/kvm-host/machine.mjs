@@ -14,7 +14,7 @@ import { FrameReader, FrameType } from './frames.mjs';
 import { ensureBootFiles } from './initramfs.mjs';
 
 const qemu = 'qemu-system-x86_64';
-const bootDeadlineMs = 6 * 60_000; // twenty times what an idle computer takes
+const bootDeadlineMs = 15 * 60_000; // only against a hang: a busy computer takes many times the usual 15 s
 
 /** Why there cannot be an emulated KVM host here, or undefined. @returns {string | undefined} */
 export function withoutEmulation() {

@@ -46,10 +46,12 @@ class TestQueue {
     std::uint32_t written = 0;
   };
 
-  TestQueue(const GuestMemory& memory, std::uint16_t size, std::uint64_t base) : memory_(&memory), size_(size) {
-    descriptors = GuestAddress{base};
-    available = GuestAddress{base + ring::descriptorTableSize(size)};
-    used = GuestAddress{(raw(available) + ring::availableRingSize(size) + 3) / 4 * 4};
+  TestQueue(const GuestMemory& memory, std::uint16_t size, std::uint64_t base)
+      : descriptors{base},
+        available{base + ring::descriptorTableSize(size)},
+        used{(raw(available) + ring::availableRingSize(size) + 3) / 4 * 4},
+        memory_(&memory),
+        size_(size) {
     for (std::uint16_t i = 0; i < size; i++) free_.push_back(i);
   }
 

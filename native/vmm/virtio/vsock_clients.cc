@@ -70,7 +70,9 @@ void Clients::accept() {
 
 void Clients::refuseOne() {
   spare_.reset();
-  UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  // Taken and closed at once: the client learns that it is refused.
+  spare_.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  spare_.reset();
   spare_.reset(::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 3));
 }
 

@@ -27,10 +27,10 @@ class Channel {
 
   int fd() const { return socket_.get(); }
 
-  enum class Input { kOpen, kClosed, kTooBig, kDescriptorsLost };
+  enum class Input { kOpen, kClosed, kTooBig };
   /// Reads what is there. Lines that were complete before the end are in `lines` whatever it answers: kClosed, the
-  /// client has gone; kTooBig, a line or its descriptors are too many; kDescriptorsLost, this process could not take
-  /// them (its limit).
+  /// client has gone; kTooBig, a line or its descriptors are too many. Descriptors that this process could not take
+  /// (its limit) are missing from their line.
   Input receive(std::vector<IncomingLine>& lines);
 
   /// Queues a line and sends what the socket takes. False: the client has gone or does not read, and the channel is

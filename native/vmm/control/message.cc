@@ -64,7 +64,8 @@ std::variant<Request, BadLine> parseRequest(std::string_view text, std::vector<U
     return BadLine{request.id,
                    Error{EINVAL, "E_DESCRIPTORS",
                          "`fds` says " + std::to_string(announced) + " descriptors and " + std::to_string(fds.size()) +
-                             " came: send them with the bytes of the line, and their right number in `fds`."}};
+                             " came: send them with the bytes of the line, and their right number in `fds`; if that "
+                             "was so, boughvm has as many open as it may have."}};
   }
   request.fds = std::move(fds);
   return request;

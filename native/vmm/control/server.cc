@@ -129,12 +129,6 @@ void Server::ready(ConnectionId id, std::uint32_t events) {
   for (IncomingLine& line : lines) waiting_.push_back({id, std::move(line)});
   if (input == Channel::Input::kTooBig) {
     waiting_.push_back({id, {}});  // after the answers to what came before
-  } else if (input == Channel::Input::kDescriptorsLost) {
-    fail(id, Json(),
-         Error{EMFILE, "E_DESCRIPTORS",
-               "The descriptors of a line could not be taken: this process has as many as it may have. The connection "
-               "is closed."});
-    drop(id);
   } else if (input == Channel::Input::kClosed) {
     // What was asked before is still carried out; a fork whose asker has gone ends its children.
     drop(id);

@@ -49,6 +49,8 @@ export interface ConnectOptions {
 
 const START_DEADLINE_MS = 60_000;
 const POLL_MS = 20;
+/** How long one that has the lock may take until it listens, before it is taken for one that was ending. */
+const RELAUNCH_MS = 2000;
 const CONNECT_TRIES = 10;
 
 export class HelperClient {
@@ -161,9 +163,35 @@ export async function startHelper(options: ConnectOptions = {}): Promise<Socket>
   const program = options.helper ?? findHelper(env);
   privateFolder(at.runtime);
   mkdirSync(at.state, { recursive: true, mode: 0o700 });
-  const log = openSync(at.log, 'a', 0o600);
+  closeSync(openSync(at.log, 'a', 0o600));
   const logStart = statSync(at.log).size;
-  const child: { ended: number | string | null } = { ended: null };
+  let child = launch(program, at.log, env);
+  const deadline = Date.now() + START_DEADLINE_MS;
+  for (;;) {
+    const socket = await tryConnect(at.socket);
+    if (socket) return socket;
+    // Status 0 means that another daemon has the lock: its socket is about to come, unless it was just ending.
+    if (child.ended === 0 && Date.now() - child.startedMs > RELAUNCH_MS) child = launch(program, at.log, env);
+    if ((child.ended !== null && child.ended !== 0) || Date.now() > deadline) {
+      const said = readFileSync(at.log).subarray(logStart).toString('utf8').trim().split('\n').slice(-5).join('\n');
+      const why = child.ended === null ? 'did not listen in time' : `ended (${child.ended})`;
+      throw new BoughError('E_HELPER_START', `The helper ${why}.${said === '' ? '' : ` It said: ${said}`}`, {
+        fix: `Look at ${at.log} and run: bough doctor`,
+      });
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+interface Launched {
+  readonly startedMs: number;
+  /** Exit status, signal, or why it could not be started; null while it runs. */
+  ended: number | string | null;
+}
+
+function launch(program: string, logFile: string, env: NodeJS.ProcessEnv): Launched {
+  const child: Launched = { startedMs: Date.now(), ended: null };
+  const log = openSync(logFile, 'a', 0o600);
   try {
     const source = program.endsWith('.ts');
     const started = spawn(process.execPath, [...(source ? ['--import', 'tsx'] : []), program], {
@@ -180,20 +208,7 @@ export async function startHelper(options: ConnectOptions = {}): Promise<Socket>
   } finally {
     closeSync(log);
   }
-  const deadline = Date.now() + START_DEADLINE_MS;
-  for (;;) {
-    const socket = await tryConnect(at.socket);
-    if (socket) return socket;
-    // Status 0 means that another daemon has the lock: its socket is about to come.
-    if ((child.ended !== null && child.ended !== 0) || Date.now() > deadline) {
-      const said = readFileSync(at.log).subarray(logStart).toString('utf8').trim().split('\n').slice(-5).join('\n');
-      const why = child.ended === null ? 'did not listen in time' : `ended (${child.ended})`;
-      throw new BoughError('E_HELPER_START', `The helper ${why}.${said === '' ? '' : ` It said: ${said}`}`, {
-        fix: `Look at ${at.log} and run: bough doctor`,
-      });
-    }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
+  return child;
 }
 
 /** dist/helper.js: named by BOUGH_HELPER, beside this bundle, or in the checkout's dist/. */

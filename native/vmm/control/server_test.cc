@@ -99,6 +99,8 @@ class Client {
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     const ssize_t n = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
+    // Reset: nothing came, and the control buffer is not filled in.
+    if (n < 0) return false;
     for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
       for (std::size_t i = 0; i < (head->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
         int fd = -1;
@@ -106,7 +108,7 @@ class Client {
         came_.emplace_back(fd);
       }
     }
-    if (n <= 0) return false;
+    if (n == 0) return false;
     buffer_.append(piece.data(), static_cast<std::size_t>(n));
     return true;
   }

@@ -100,8 +100,11 @@ Result<std::vector<Mutation>> Pins::shield(const Nodes& nodes) {
           if (!at) continue;
           std::string rest = folder.substr(above.size());
           if (rest.starts_with('/')) rest.erase(0, 1);
+          // What the branch has of the base further down would have been nearer: this is its own, or nothing.
+          const std::string first = rest.empty() ? name : rest.substr(0, rest.find('/'));
+          const NodePtr* node = nodes.find(id);
+          if (node && (*node)->entries.contains(first)) continue;
           std::string parent = rest.empty() ? *at : joined(*at, rest);
-          if (walk(nodes, joined(parent, name))) continue;  // the branch has its own there
           parents.push_back(parent);
           hidden.push_back({std::move(parent), name, &move});
         }

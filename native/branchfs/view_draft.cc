@@ -94,7 +94,24 @@ Result<> Draft::settle(NodeId id) {
 }
 
 Result<> Draft::settleAt(const View::Place& place, const View::Found& found) {
-  if (found.node || settled_.contains(found.id)) return Done{};
+  const bool settledNow = settled_.contains(found.id);
+  if (found.node || settledNow) {
+    // A name by which the base has a file that is known by another one: from now on it is that node's, whatever becomes
+    // of the base. Otherwise a diff would not see it go, and a commit not change the file under it.
+    if (found.id == kRootNode || found.kind() == Kind::Directory) return Done{};
+    const auto shows = [&place](const Node* folder) {
+      return folder && folder->kind == Kind::Directory && folder->hasUnder && !folder->entries.contains(place.second);
+    };
+    if (!shows(now(place.first))) return Done{};
+    if (!settledNow) {
+      Branch& branch = *view_.branch_;
+      branch.foldAdopted();
+      const NodePtr* folder = branch.point.find(place.first);
+      if (!branch.point.contains(found.id) || (folder && !shows(folder->get()))) return Done{};
+    }
+    settles_.push_back(PutEntry{place.first, place.second, found.id});
+    return Done{};
+  }
   BOUGH_ASSIGN(NodePtr node, nodeFromBase(view_.base_, found.ref, found.stat));
   settled_[found.id] = node;
   settles_.push_back(PutNode{found.id, std::move(node)});

@@ -16,11 +16,10 @@ import { Worker } from './worker.js';
 import { World } from './world.js';
 
 /**
- * Not among them, and not solved: 12 (an undo takes from other branches that two names were one file), 18 and 22 (a rename
- * onto a base file that fails, then a change of the file: its other names do not follow in a commit), 24 (a commit that puts
- * a renamed base folder below a folder in the place of a base file is refused).
+ * Not among them, and not solved: 22 (a new name of a file that an undo brought back in the base is committed as a file of its
+ * own).
  */
-const FIXED_SEEDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 19, 20, 21, 23];
+const FIXED_SEEDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 23, 24, 344108963];
 const STEPS = 400;
 const SHRINK_SECONDS = 90;
 

@@ -307,8 +307,6 @@ const baseOperations: readonly FileOp[] = [
   { kind: 'create', path: 'd/a', data: 'x'.repeat(200_000), mode: 0o600 },
   { kind: 'create', path: 'd/d/b', data: 'deep\n', mode: 0o755 },
   { kind: 'create', path: 'd/d/c/a', data: '', mode: 0o444 },
-  //L  { kind: 'link', path: 'd/d/b', to: 'd/linked' },
-  //L  { kind: 'link', path: 'a', to: 'c' },
   { kind: 'symlink', path: 'd/b', target: '../a' },
   { kind: 'create', path: 'sparse', data: 'begin', mode: 0o644 },
   { kind: 'truncate', path: 'sparse', size: 300_000 },

@@ -15,6 +15,7 @@
 #include "test/vm/harness/fuse_server.h"
 #include "test/vm/harness/guest_lines.h"
 #include "test/vm/harness/host.h"
+#include "test/vm/harness/rounds.h"
 #include "test/vm/harness/vm.h"
 
 using namespace bough::vmtest;
@@ -119,7 +120,7 @@ TEST_SUITE("bad input") {
     // One process is asked for all of them: a boot that failed leaves it as it was.
     Vm vm;
     for (const Case& each : cases) {
-      INFO(each.what);
+      INFO(std::string(each.what));
       const UniqueFd file = fileOf(each.bytes);
       const Answer answer = vm.boot(file.get());
       CHECK_MESSAGE(answer.code == "E_KERNEL", answer.text());
@@ -128,11 +129,10 @@ TEST_SUITE("bad input") {
     }
     const UniqueFd folder(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     CHECK(vm.boot(folder.get()).code == "E_KERNEL");
-    Console console;
     const UniqueFd good = openFile(guestPath("hello"));
-    CHECK(vm.ask("boot", {{"kernel", 0}, {"console", 1}, {"ramMiB", 64}}, {good.get(), console.writeEnd()}).ok());
-    console.waitFor("hello\n");
-    CHECK(vm.boot(good.get()).code == "E_MACHINE_EXISTS");
+    CHECK(vm.boot(good.get()).ok());
+    vm.console().waitFor("hello\n");
+    CHECK(vm.ask("boot", {{"kernel", 0}}, {good.get()}).code == "E_MACHINE_EXISTS");
   }
 
   TEST_CASE("RAM, CPUs and other numbers that no machine can have") {
@@ -160,7 +160,7 @@ TEST_SUITE("bad input") {
       const char* reason;
     };
     for (const Case& each : {Case{"triple_fault", "triple fault"}, Case{"reset", "reset"}}) {
-      INFO(each.guest);
+      INFO(std::string(each.guest));
       Vm vm;
       vm.must("subscribe");
       const UniqueFd kernel = openFile(guestPath(each.guest));
@@ -179,8 +179,8 @@ TEST_SUITE("bad input") {
 
   TEST_CASE("a guest that writes rubbish at all devices: the host is unharmed, and its forks are, too") {
     std::uint64_t turns = 0;
-    for (unsigned seed = 0; seed < (emulated() ? 6 : 60); seed++) {
-      const std::string text = "s" + std::to_string(100 + seed);
+    for (Rounds round(60); round.next();) {
+      const std::string text = "s" + std::to_string(100 + round.index());
       INFO("seed " << text);
       FuseServer files;
       const Listener vsock;
@@ -216,7 +216,7 @@ TEST_SUITE("bad input") {
     for (const char* line : {"{\n", "[]\n", "\"boot\"\n", "{\"id\":1}\n", "{\"id\":[],\"method\":\"status\"}\n",
                              "{\"id\":1,\"method\":\"status\",\"params\":7}\n", "\xff\xfe\n",
                              "{\"id\":1,\"method\":\"status\",\"fds\":-1}\n"}) {
-      INFO(line);
+      INFO(std::string(line));
       Control control = vm.connect();
       control.sendRaw(line);
       const Json answer = control.readLine();
@@ -282,7 +282,7 @@ TEST_SUITE("bad input") {
   TEST_CASE("nothing was booted") {
     Vm vm;
     for (const char* method : {"pause", "resume", "metrics"}) {
-      INFO(method);
+      INFO(std::string(method));
       const Answer answer = vm.ask(method);
       CHECK(answer.code == "E_NO_MACHINE");
       CHECK(answer.status == 404);

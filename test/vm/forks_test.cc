@@ -14,6 +14,7 @@
 
 #include "test/vm/harness/guest_lines.h"
 #include "test/vm/harness/host.h"
+#include "test/vm/harness/rounds.h"
 #include "test/vm/harness/vm.h"
 
 using namespace bough::vmtest;
@@ -66,33 +67,32 @@ class Cgroup {
 
 TEST_SUITE("forks") {
   TEST_CASE("ten thousand forks: no store is lost or done twice, no descriptor leaks") {
-    const unsigned most = emulated() ? 2'000 : 10'000;
-    const Seconds longest(emulated() ? 45 : 600);
+    constexpr unsigned kMost = 10'000;
     Vm vm("stores");
     const Numbers numbers{0x2000, 0x2000};
     vm.console().waitForMore(100);
     vm.forkOne();  // what is made once and kept is there now
     const auto before = descriptorsOf(vm.pid().value());
     const auto start = Clock::now();
-    unsigned forks = 0;
-    for (; forks < most && Clock::now() - start < longest; forks++) {
-      INFO("fork " << forks);
+    Rounds round(kMost, Seconds(30));
+    while (round.next()) {
+      INFO("fork " << round.index());
       const std::string wrong = forkOfStream(vm, numbers);
       REQUIRE(wrong == "");
     }
-    std::printf("forks without a lost or doubled store: %u of %u in %.1f s\n", forks, most,
+    std::printf("forks without a lost or doubled store: %u of %u in %.1f s\n", round.done(), kMost,
                 static_cast<double>(since(start).count()) / 1000);
     CHECK(numbers.differs(vm.console().text(), 0) == "");
-    CHECK(forks >= 50);
     if (before) CHECK(descriptorsOf(vm.pid().value())->size() == before->size());
-    CHECK(vm.must("metrics").at("forks") == forks + 1);
+    CHECK(vm.must("metrics").at("forks") == round.done() + 1);
   }
 
-  TEST_CASE("fifty generations, of which every second one ends before its child is asked") {
+  TEST_CASE("generations, of which every second one ends before its child is asked") {
+    constexpr unsigned kDepth = 50;
     std::vector<Vm> generations;
     generations.emplace_back("commands");
     generations.back().console().waitFor("ready\n");
-    for (unsigned i = 0; i < 50; i++) {
+    for (unsigned i = 0; i < kDepth; i++) {
       INFO("generation " << i);
       const char mark = static_cast<char>('A' + i % 26);
       CHECK(generations.back().command(std::string("w") + mark) == "written");
@@ -101,7 +101,7 @@ TEST_SUITE("forks") {
       CHECK(generations.back().command("r") == std::string(1, mark));
     }
     // All that live still have what they wrote last.
-    for (unsigned i = 1; i < 50; i += 2) CHECK(generations[i].command("r") == std::string(1, char('A' + i % 26)));
+    for (unsigned i = 1; i < kDepth; i += 2) CHECK(generations[i].command("r") == std::string(1, char('A' + i % 26)));
   }
 
   TEST_CASE("a fan-out in one pause: all are of the same instant and all answer") {
@@ -117,7 +117,8 @@ TEST_SUITE("forks") {
     std::printf("%u children: forked in %lld ms, all answered after %lld ms\n", count,
                 static_cast<long long>(forked.count()), static_cast<long long>(since(start).count()));
     std::set<std::string> names;
-    for (const Json& child : vm.must("status").at("children")) names.insert(child.at("name").get<std::string>());
+    const Json status = vm.must("status");
+    for (const Json& child : status.at("children")) names.insert(child.at("name").get<std::string>());
     CHECK(names.size() == count);
     children.clear();
     CHECK(vm.command("r") == "y");
@@ -144,8 +145,8 @@ TEST_SUITE("forks") {
   }
 
   TEST_CASE("the parent is killed in the middle of a fork: each child runs or is gone") {
-    for (unsigned i = 0; i < (emulated() ? 6 : 40); i++) {
-      INFO("kill " << i);
+    for (Rounds round(40); round.next();) {
+      INFO("kill " << round.index());
       Vm vm("commands");
       vm.console().waitFor("ready\n");
       const pid_t pid = vm.pid().value();
@@ -161,7 +162,7 @@ TEST_SUITE("forks") {
       // At another moment each time, by the processes that are there: before, within and after the forks.
       const std::size_t alone = processesBelow().size();
       const auto end = Clock::now() + Seconds(5);
-      while (processesBelow().size() < alone + i % (kChildren + 1) && Clock::now() < end) {
+      while (processesBelow().size() < alone + round.index() % (kChildren + 1) && Clock::now() < end) {
       }
       ::kill(pid, SIGKILL);
       unsigned running = 0;

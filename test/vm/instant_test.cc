@@ -7,6 +7,7 @@
 #include "test/vm/harness/guest_lines.h"
 #include "test/vm/harness/host.h"
 #include "test/vm/harness/numbers.h"
+#include "test/vm/harness/rounds.h"
 #include "test/vm/harness/vm.h"
 
 using namespace bough::vmtest;
@@ -17,8 +18,8 @@ const Json kVerify{{"verify", true}};
 
 /// Both sides of forks at arbitrary moments go on without a FAIL.
 void goesOn(Vm& vm, unsigned forks, unsigned lines) {
-  for (unsigned i = 0; i < forks; i++) {
-    INFO("fork " << i);
+  for (Rounds round(forks); round.next();) {
+    INFO("fork " << round.index());
     Vm child = vm.forkOne(false, kVerify);
     for (Vm* side : {&vm, &child}) {
       linesOn(*side, lines);
@@ -30,8 +31,8 @@ void goesOn(Vm& vm, unsigned forks, unsigned lines) {
 /// Forks of a guest that writes numbers all the time: no byte is lost or written twice.
 void forksOfStream(Vm& vm, const Numbers& numbers, unsigned forks) {
   vm.console().waitForMore(100);
-  for (unsigned i = 0; i < forks; i++) {
-    INFO("fork " << i);
+  for (Rounds round(forks); round.next();) {
+    INFO("fork " << round.index());
     CHECK(forkOfStream(vm, numbers, kVerify) == "");
     vm.console().waitForMore(vm.console().size() + 100);
   }
@@ -43,12 +44,12 @@ void forksOfStream(Vm& vm, const Numbers& numbers, unsigned forks) {
 TEST_SUITE("one instant") {
   TEST_CASE("a byte that is being written to the serial port is in one side's output exactly once") {
     Vm vm("stream");
-    forksOfStream(vm, {}, emulated() ? 20 : 200);
+    forksOfStream(vm, {}, 200);
   }
 
   TEST_CASE("a count in a register, in memory and in a ring of pages") {
     Vm vm("stores");
-    forksOfStream(vm, {0x2000, 0x2000}, emulated() ? 20 : 200);
+    forksOfStream(vm, {0x2000, 0x2000}, 200);
   }
 
   TEST_CASE("vector and floating-point registers, MSRs, FS and GS base, debug registers, CR2, CR8") {
@@ -59,13 +60,13 @@ TEST_SUITE("one instant") {
     const std::uint64_t features = field(vm.console().line(from), 1);
     std::printf("registers: SSE%s%s%s\n", (features & 1) != 0 ? ", AVX" : "", (features & 2) != 0 ? ", TSC_AUX" : "",
                 (features & 4) != 0 ? "; this host shows AVX and has none" : "");
-    goesOn(vm, emulated() ? 10 : 50, 2);
+    goesOn(vm, 50, 2);
   }
 
   TEST_CASE("interrupts that are pending in the local APIC and in the PIC come exactly once") {
     Vm vm("pending");
     vm.console().waitForMore(50);
-    goesOn(vm, emulated() ? 15 : 100, 3);
+    goesOn(vm, 100, 3);
   }
 
   TEST_CASE("a sleeping CPU is woken by each kind of timer") {
@@ -80,8 +81,8 @@ TEST_SUITE("one instant") {
         std::printf("timers: this CPU has no mode %c\n", mode);
         continue;
       }
-      for (unsigned i = 0; i < (emulated() ? 8 : 150); i++) {
-        INFO("fork " << i);
+      for (Rounds round(150); round.next();) {
+        INFO("fork " << round.index());
         Vm child = vm.forkOne(false, kVerify);
         for (Vm* side : {&child, &vm}) {
           const std::string first = linesOn(*side, 1);
@@ -102,7 +103,7 @@ TEST_SUITE("one instant") {
   TEST_CASE("four CPUs: one asleep, two that interrupt each other all the time") {
     Vm vm("smp", {{"vcpus", 4}});
     vm.console().waitFor("started\n");
-    goesOn(vm, emulated() ? 10 : 100, 2);
+    goesOn(vm, 100, 2);
   }
 
   TEST_CASE("KVM's clock and the TSC never go back, and the wall clock is right in both") {
@@ -116,8 +117,8 @@ TEST_SUITE("one instant") {
       ::clock_gettime(CLOCK_REALTIME, &now);
       return std::abs(guest - (static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9));
     };
-    for (unsigned i = 0; i < (emulated() ? 10 : 100); i++) {
-      INFO("fork " << i);
+    for (Rounds round(100); round.next();) {
+      INFO("fork " << round.index());
       const std::string before = vm.command("t");
       Vm child = vm.forkOne(false, kVerify);
       for (Vm* side : {&vm, &child}) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "test/vm/harness/host.h"
+#include "test/vm/harness/rounds.h"
 #include "test/vm/harness/vm.h"
 
 using namespace bough::vmtest;
@@ -108,8 +109,8 @@ TEST_SUITE("memory") {
     CHECK(vm.command("wd") == "written");
     CHECK(checkpoint.ask("resume").code == "E_STATE");
     CHECK(checkpoint.ask("console.input", {{"data", "cA=="}}).code == "E_STATE");
-    for (unsigned i = 0; i < (emulated() ? 8 : 50); i++) {
-      INFO("start " << i);
+    for (Rounds round(50); round.next();) {
+      INFO("start " << round.index());
       Vm again = checkpoint.forkOne();
       CHECK(again.command("r") == "c");
       CHECK(again.command("wz") == "written");

@@ -81,8 +81,8 @@ void writeHeadCrc(int fd) {
 }
 
 /// A machine that waits for commands, with `c` in memory.
-Vm waiting(char c) {
-  Vm vm("commands");
+Vm waiting(char c, Json params = Json::object()) {
+  Vm vm("commands", std::move(params));
   vm.console().waitFor("ready\n");
   CHECK(vm.command(std::string("w") + c) == "written");
   return vm;
@@ -101,14 +101,14 @@ Answer load(Vm& vm, Json params, std::vector<int> fds) {
 
 TEST_SUITE("saved machines") {
   TEST_CASE("full: the source runs on, what is loaded has everything, runs, and can be forked and saved again") {
-    Vm vm = waiting('a');
+    Vm vm = waiting('a', {{"ramMiB", 192}});
     CHECK(vm.command("t") == "touched");
     const UniqueFd file = temporaryFile();
     const Json saved = save(vm, file);
     std::printf("saved %s bytes in %s ms\n", saved.at("bytes").dump().c_str(), saved.at("tookMs").dump().c_str());
     CHECK(vm.command("wb") == "written");
     for (const char* check : {"before", "behind", "none"}) {
-      INFO("check " << check);
+      INFO(std::string(check));
       Vm loaded;
       const Answer answer = load(loaded, {{"saved", 0}, {"check", check}}, {file.get()});
       REQUIRE_MESSAGE(answer.ok(), answer.text());
@@ -151,7 +151,7 @@ TEST_SUITE("saved machines") {
 
   TEST_CASE("registers, timers and pending interrupts survive") {
     for (const char* guest : {"registers", "timers", "pending"}) {
-      INFO(guest);
+      INFO(std::string(guest));
       Vm vm(guest);
       linesOn(vm, 2);
       const UniqueFd file = temporaryFile();

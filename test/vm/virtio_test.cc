@@ -11,6 +11,7 @@
 #include "test/vm/harness/fuse_server.h"
 #include "test/vm/harness/guest_lines.h"
 #include "test/vm/harness/host.h"
+#include "test/vm/harness/rounds.h"
 #include "test/vm/harness/vm.h"
 
 using namespace bough::vmtest;
@@ -58,8 +59,8 @@ TEST_SUITE("virtio") {
     Vm vm("rng");
     std::set<std::uint64_t> seen;
     vm.console().waitForMore(100);
-    for (unsigned i = 0; i < (emulated() ? 15 : 200); i++) {
-      INFO("fork " << i);
+    for (Rounds round(200); round.next();) {
+      INFO("fork " << round.index());
       Vm child = vm.forkOne();
       for (Vm* side : {&vm, &child}) {
         const std::string line = linesOn(*side, 2);
@@ -72,8 +73,8 @@ TEST_SUITE("virtio") {
   TEST_CASE("console output in flight: no line is lost or written twice") {
     Vm vm("console");
     vm.console().waitForMore(100);
-    for (unsigned i = 0; i < (emulated() ? 20 : 300); i++) {
-      INFO("fork " << i);
+    for (Rounds round(300); round.next();) {
+      INFO("fork " << round.index());
       CHECK(forkOfStream(vm, {}) == "");
       vm.console().waitForMore(vm.console().size() + 100);
     }
@@ -89,8 +90,8 @@ TEST_SUITE("virtio") {
     REQUIRE_MESSAGE(booted.ok(), booted.text());
     server.letGo();
     vm.console().waitForMore(100);
-    for (unsigned i = 0; i < (emulated() ? 10 : 100); i++) {
-      INFO("fork " << i);
+    for (Rounds round(100); round.next();) {
+      INFO("fork " << round.index());
       FuseServer own;
       Vm::Forked forked = vm.tryFork(1, false, Json::object(), {{own.clientEnd()}});
       REQUIRE_MESSAGE(forked.answer.ok(), forked.answer.text());
@@ -133,8 +134,8 @@ TEST_SUITE("virtio") {
     GuestConnection old(vsock);
     CHECK(old.said().starts_with("OK"));
     CHECK(old.echo("one") == "one");
-    for (unsigned i = 0; i < (emulated() ? 8 : 100); i++) {
-      INFO("fork " << i);
+    for (Rounds round(100); round.next();) {
+      INFO("fork " << round.index());
       const Listener control;
       const Listener childVsock;
       Console console;
@@ -144,7 +145,7 @@ TEST_SUITE("virtio") {
       // The child is told, once; the parent is not.
       console.waitFor("reset\n");
       CHECK(vm.console().text().find("reset") == std::string::npos);
-      CHECK(old.echo("line " + std::to_string(i)) == "line " + std::to_string(i));
+      CHECK(old.echo("line " + std::to_string(round.index())) == "line " + std::to_string(round.index()));
       GuestConnection fresh(childVsock);
       CHECK(fresh.said().starts_with("OK"));
       CHECK(fresh.echo("child") == "child");

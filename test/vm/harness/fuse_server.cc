@@ -16,6 +16,26 @@
 
 namespace bough::vmtest {
 
+namespace {
+
+struct RequestHead {
+  std::uint32_t magic;
+  std::uint32_t size;
+  std::uint32_t room;
+  std::uint32_t reserved;
+};
+
+struct AnswerFrame {
+  std::uint32_t magic;
+  std::uint32_t size;
+  fuse_out_header header;
+};
+
+constexpr std::uint32_t kRequestMagic = 0x31514642;
+constexpr std::uint32_t kAnswerMagic = 0x31414642;
+
+}  // namespace
+
 FuseServer::FuseServer() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw std::runtime_error("socketpair");
@@ -38,8 +58,8 @@ void FuseServer::hold(bool held) {
 }
 
 void FuseServer::answer(std::uint64_t number) const {
-  const fuse_out_header header{sizeof header, -ENOSYS, number};
-  ::send(socket_.get(), &header, sizeof header, MSG_NOSIGNAL);
+  const AnswerFrame frame{kAnswerMagic, sizeof(fuse_out_header), {sizeof(fuse_out_header), -ENOSYS, number}};
+  ::send(socket_.get(), &frame, sizeof frame, MSG_NOSIGNAL);
 }
 
 void FuseServer::serve() {
@@ -60,11 +80,15 @@ void FuseServer::serve() {
     const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
     if (got <= 0) return;
     received.append(bytes.data(), static_cast<std::size_t>(got));
-    fuse_in_header header{};
-    while (received.size() >= sizeof header) {
-      std::memcpy(&header, received.data(), sizeof header);
-      if (header.len < sizeof header || received.size() < header.len) break;
-      received.erase(0, header.len);
+    RequestHead head{};
+    while (received.size() >= sizeof head) {
+      std::memcpy(&head, received.data(), sizeof head);
+      if (head.magic != kRequestMagic || head.size < sizeof(fuse_in_header)) return;
+      if (received.size() < sizeof head + head.size) break;
+      fuse_in_header header{};
+      std::memcpy(&header, received.data() + sizeof head, sizeof header);
+      received.erase(0, sizeof head + head.size);
+      if (head.room == 0) continue;  // a request without an answer
       requests_++;
       if (!numbers.insert(header.unique).second) repeated_++;
       if (held_)

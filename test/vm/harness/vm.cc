@@ -125,7 +125,8 @@ Answer Vm::boot(int kernel, Json params, std::vector<int> more) {
   fds.insert(fds.end(), more.begin(), more.end());
   if (!params.contains("ramMiB")) params["ramMiB"] = 64;
   Answer answer = ask("boot", std::move(params), fds);
-  console_.letGo();
+  // A boot that failed may be tried again.
+  if (answer.ok()) console_.letGo();
   return answer;
 }
 

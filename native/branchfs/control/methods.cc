@@ -7,8 +7,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "native/branchfs/control/base64.h"
 #include "native/branchfs/control/shapes.h"
+#include "native/common/base64.h"
 #include "native/common/version.h"
 
 namespace bough {

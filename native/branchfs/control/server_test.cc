@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "native/branchfs/control/base64.h"
 #include "native/branchfs/control/shapes.h"
 #include "native/branchfs/store_test_world.h"
+#include "native/common/base64.h"
 
 using namespace bough;
 using namespace bough::test;

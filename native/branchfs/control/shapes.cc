@@ -1,7 +1,7 @@
 // See shapes.h.
 #include "native/branchfs/control/shapes.h"
 
-#include "native/branchfs/control/base64.h"
+#include "native/common/base64.h"
 
 namespace bough {
 namespace {
